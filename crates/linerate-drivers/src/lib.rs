@@ -1,0 +1,1 @@
+//! Poll-mode drivers without hardware: null, ring, pcap

@@ -1,0 +1,1 @@
+//! Packet buffers and the pools they live in

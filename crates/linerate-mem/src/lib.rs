@@ -1,0 +1,1 @@
+//! Pages, cores, NUMA nodes and clocks

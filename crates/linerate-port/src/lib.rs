@@ -1,0 +1,1 @@
+//! The port model that every driver implements

@@ -1,0 +1,1 @@
+//! Bounded FIFO rings in every synchronisation mode

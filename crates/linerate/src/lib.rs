@@ -1,0 +1,1 @@
+//! Linerate: a userspace packet data plane
