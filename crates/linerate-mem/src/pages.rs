@@ -364,19 +364,23 @@ impl Pages {
     /// One line for people: what was taken, and what it costs.
     #[must_use]
     pub fn report(&self) -> String {
-        let mib = self.len() as f64 / f64::from(1 << 20);
+        let size = if self.len() < 1 << 20 {
+            format!("{} KiB", self.len() >> 10)
+        } else {
+            format!("{:.1} MiB", self.len() as f64 / f64::from(1 << 20))
+        };
         let count = self.len() / self.page;
         let node = self.node.map_or(String::new(), |n| format!(" on node {}", n.0));
         let instead = self.lacking.as_ref().map_or(String::new(), |why| format!("; {why}; {}", why.hint()));
         match self.kind {
-            PageKind::Huge1G => format!("memory: {mib:.1} MiB in {count} x 1 GiB huge pages{node}"),
-            PageKind::Huge2M => format!("memory: {mib:.1} MiB in {count} x 2 MiB huge pages{node}"),
+            PageKind::Huge1G => format!("memory: {size} in {count} x 1 GiB huge pages{node}"),
+            PageKind::Huge2M => format!("memory: {size} in {count} x 2 MiB huge pages{node}"),
             PageKind::Transparent => format!(
-                "memory: {mib:.1} MiB in ordinary pages that the kernel joined into huge ones{node} (it may split \
+                "memory: {size} in ordinary pages that the kernel joined into huge ones{node} (it may split \
                  them again{instead})"
             ),
             PageKind::Ordinary => format!(
-                "memory: {mib:.1} MiB in {} KiB pages{node} (expect more TLB misses{instead})",
+                "memory: {size} in {} KiB pages{node} (expect more TLB misses{instead})",
                 self.page >> 10
             ),
         }
