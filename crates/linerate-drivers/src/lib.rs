@@ -1,1 +1,3 @@
 //! Poll-mode drivers without hardware: null, ring, pcap
+
+pub mod pcap;
