@@ -1,0 +1,304 @@
+//! Recomputing the checksums of a packet in place: the software side of testpmd's mode csum.
+//!
+//! Every protocol is done in software or left to the port, each for itself (`csum set … sw|hw`). With tunnels looked into,
+//! the four inner settings belong to the innermost headers and the two outer ones to those around the tunnel.
+//!
+//! Rules: a UDP checksum that is 0 on the wire means "none" and stays 0; a computed 0 is sent as 0xFFFF for UDP and as 0
+//! for TCP; a fragment's transport checksum cannot be known and stays. What is malformed stays as it is and says why.
+//! The final destination of an IPv6 routing header is not looked up: the pseudo header uses the address in the header.
+
+use core::iter::Empty;
+
+use crate::checksum::{Sum, pseudo_v4, pseudo_v6};
+use crate::ipv4::{Ipv4Hdr, proto};
+use crate::ipv6::Ipv6Hdr;
+use crate::parse::{
+    Fault, Layers, Network, ParseOptions, Parsed, Tunnel, TxLengths, is_tunnel_port, parse_segment,
+};
+use crate::sctp::SctpHdr;
+use crate::segments::{Tail, sctp_crc, sum_range};
+use crate::tcp::TcpHdr;
+use crate::udp::UdpHdr;
+use crate::view::{view, view_mut};
+
+bitflags::bitflags! {
+    /// Checksums of a packet, named as in `csum set (ip|udp|tcp|sctp|outer-ip|outer-udp)`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+    pub struct CsumLayers: u8 {
+        /// IPv4 header, of the innermost headers when tunnels are looked into.
+        const IP = 1 << 0;
+        /// UDP, innermost.
+        const UDP = 1 << 1;
+        /// TCP, innermost.
+        const TCP = 1 << 2;
+        /// SCTP, innermost.
+        const SCTP = 1 << 3;
+        /// IPv4 header around a tunnel.
+        const OUTER_IP = 1 << 4;
+        /// UDP around a tunnel.
+        const OUTER_UDP = 1 << 5;
+    }
+}
+
+/// How a port wants its packets' checksums done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CsumOptions {
+    /// What the port computes itself: the field is prepared as such hardware expects it (0 for IPv4, the folded pseudo
+    /// header sum for UDP and TCP) and named in [`CsumOutcome::hw`]. All others are computed here.
+    pub hw: CsumLayers,
+    /// Look into tunnels (`csum parse-tunnel on`).
+    pub parse_tunnel: bool,
+}
+
+/// What was done to a packet, and what the port needs to do the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct CsumOutcome {
+    /// Computed here and written.
+    pub done: CsumLayers,
+    /// Prepared for the port to compute.
+    pub hw: CsumLayers,
+    /// Header lengths for the transmit offloads.
+    pub lengths: TxLengths,
+    /// IP version of the innermost headers.
+    pub network: Network,
+    /// IP version of the headers around a tunnel.
+    pub outer_network: Network,
+    /// The tunnel that was found.
+    pub tunnel: Tunnel,
+    /// What is wrong with the packet; its checksums from there on inwards were left alone.
+    pub fault: Option<Fault>,
+}
+
+/// Recomputes the checksums of the packet that is whole in `frame`.
+///
+/// ```
+/// use linerate_net::builder::{UdpFlow, UdpTemplate};
+/// use linerate_net::csum_engine::{CsumLayers, CsumOptions, recompute};
+/// use linerate_net::MacAddr;
+/// let flow = UdpFlow::txonly(MacAddr::peer(1), MacAddr::peer(0));
+/// let mut frame = [0u8; 64];
+/// UdpTemplate::new(&flow, 64).unwrap().build(&mut frame, b"hello").unwrap();
+/// let right = frame;
+/// frame[24] ^= 0xff;
+/// frame[40] ^= 0xff;
+/// let outcome = recompute(&mut frame, CsumOptions::default());
+/// assert_eq!(outcome.done, CsumLayers::IP | CsumLayers::UDP);
+/// assert_eq!(frame, right);
+/// ```
+#[inline]
+pub fn recompute(frame: &mut [u8], options: CsumOptions) -> CsumOutcome {
+    match recompute_plain(frame, options) {
+        Some(outcome) => outcome,
+        None => recompute_any(frame, options),
+    }
+}
+
+/// Recomputes the checksums of a packet in several segments: `head` is the first and must hold the headers, `tail` gives
+/// the others in order.
+pub fn recompute_segments<'t>(
+    head: &mut [u8],
+    tail: impl Iterator<Item = &'t [u8]> + Clone,
+    options: CsumOptions,
+) -> CsumOutcome {
+    let packet_len = head.len() + tail.clone().map(<[u8]>::len).sum::<usize>();
+    let parsed = parse_segment(head, packet_len, ParseOptions { tunnels: options.parse_tunnel });
+    recompute_parsed(head, tail, &parsed, options)
+}
+
+/// The packet that is whole in `frame`, whatever it is.
+#[inline(never)]
+fn recompute_any(frame: &mut [u8], options: CsumOptions) -> CsumOutcome {
+    let parsed = parse_segment(frame, frame.len(), ParseOptions { tunnels: options.parse_tunnel });
+    recompute_parsed(frame, Empty::default(), &parsed, options)
+}
+
+/// Ethernet, IPv4 and UDP header.
+const PLAIN_LEN: usize = 42;
+
+/// Untagged UDP over IPv4 without options, not a fragment, lengths in order: header and checksums are taken from the same
+/// few loads. `None` for all others.
+#[inline]
+fn recompute_plain(frame: &mut [u8], options: CsumOptions) -> Option<CsumOutcome> {
+    let frame_len = frame.len();
+    let (head, payload) = frame.split_first_chunk_mut::<PLAIN_LEN>()?;
+    if head[12..15] != [0x08, 0x00, Ipv4Hdr::PLAIN] || head[23] != proto::UDP {
+        return None;
+    }
+    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let (total_len, udp_len) = (usize::from(word(16)), word(38));
+    let payload_len = usize::from(udp_len).wrapping_sub(8);
+    let content = payload.get(..payload_len)?;
+    let is_fragment = word(20) & 0x3fff != 0;
+    if is_fragment || 14 + total_len > frame_len || payload_len + 28 > total_len {
+        return None;
+    }
+    if options.parse_tunnel && is_tunnel_port(word(34), word(36)) {
+        return None;
+    }
+
+    let load_8 = |at: usize| head[at..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    let addresses = load_8(26);
+    let ip_checksum = if options.hw.contains(CsumLayers::IP) {
+        [0, 0]
+    } else {
+        // Time to live, protocol and checksum: the latter out.
+        let middle = load_8(18) & 0x0000_ffff_ffff_ffff;
+        let first = u32::from_le_bytes([head[14], head[15], head[16], head[17]]);
+        Sum::of_8(middle.to_le_bytes())
+            .plus(Sum::of_4(first.to_le_bytes()))
+            .plus(Sum::of_8(addresses.to_le_bytes()))
+            .to_wire()
+    };
+    let mut outcome = CsumOutcome {
+        lengths: TxLengths { l2_len: 14, l3_len: 20, l4_len: 8, ..TxLengths::default() },
+        network: Network::V4,
+        hw: options.hw & CsumLayers::IP,
+        done: CsumLayers::IP - options.hw,
+        ..CsumOutcome::default()
+    };
+    if [head[40], head[41]] != [0, 0] {
+        let pseudo = Sum::of_8(addresses.to_le_bytes())
+            .plus(Sum::of_word(u16::from(proto::UDP)))
+            .plus(Sum::of_word(udp_len));
+        let udp_checksum = if options.hw.contains(CsumLayers::UDP) {
+            pseudo.folded()
+        } else {
+            let ports = load_8(34) & 0x0000_ffff_ffff_ffff;
+            pseudo.plus(Sum::of_8(ports.to_le_bytes())).plus(Sum::of(content)).to_wire_udp()
+        };
+        [head[40], head[41]] = udp_checksum;
+        outcome.hw |= options.hw & CsumLayers::UDP;
+        outcome.done |= CsumLayers::UDP - options.hw;
+    }
+    [head[24], head[25]] = ip_checksum;
+    Some(outcome)
+}
+
+/// Any packet, its headers in `head`.
+#[inline]
+fn recompute_parsed<'t>(
+    head: &mut [u8],
+    tail: impl Tail<'t>,
+    parsed: &Parsed,
+    options: CsumOptions,
+) -> CsumOutcome {
+    let top = parsed.innermost();
+    let mut outcome = CsumOutcome {
+        lengths: parsed.tx_lengths(),
+        network: top.network,
+        tunnel: parsed.tunnel,
+        fault: parsed.outer.fault.or(top.fault),
+        ..CsumOutcome::default()
+    };
+    ip(head, top, CsumLayers::IP, options, &mut outcome);
+    transport(head, tail.clone(), top, false, options, &mut outcome);
+    if parsed.tunnel != Tunnel::None {
+        // After the inner ones, which the outer UDP checksum covers.
+        outcome.outer_network = parsed.outer.network;
+        ip(head, &parsed.outer, CsumLayers::OUTER_IP, options, &mut outcome);
+        if parsed.outer.l4_proto == proto::UDP {
+            transport(head, tail, &parsed.outer, true, options, &mut outcome);
+        }
+    }
+    outcome
+}
+
+/// The IPv4 header checksum of one set of headers.
+#[inline]
+fn ip(head: &mut [u8], layers: &Layers, which: CsumLayers, options: CsumOptions, outcome: &mut CsumOutcome) {
+    if layers.network != Network::V4 || !layers.has_ip() {
+        return;
+    }
+    let Some(header) = head.get_mut(layers.l3_off()..layers.l4_off()) else { return };
+    let sum = Sum::of(header);
+    let Some(ip) = view_mut::<Ipv4Hdr>(header, 0) else { return };
+    let wire =
+        if options.hw.contains(which) { [0, 0] } else { sum.without(ip.checksum.to_bytes()).to_wire() };
+    ip.checksum = wire.into();
+    note(which, options, outcome);
+}
+
+/// The transport checksum of one set of headers.
+#[inline]
+fn transport<'t>(
+    head: &mut [u8],
+    tail: impl Tail<'t>,
+    layers: &Layers,
+    outer: bool,
+    options: CsumOptions,
+    outcome: &mut CsumOutcome,
+) {
+    if !layers.has_l4() {
+        return;
+    }
+    let (from, to) = (layers.l4_off(), layers.l3_end as usize);
+    match layers.l4_proto {
+        proto::UDP => {
+            let which = if outer { CsumLayers::OUTER_UDP } else { CsumLayers::UDP };
+            let Some(udp) = view::<UdpHdr>(head, from).copied() else { return };
+            if udp.checksum.get() == 0 {
+                return;
+            }
+            let len = udp.len.get();
+            let Some(pseudo) = pseudo(head, layers, u32::from(len)) else { return };
+            let wire = if options.hw.contains(which) {
+                pseudo.folded()
+            } else {
+                let Some(sum) = sum_range(head, tail, from, from + usize::from(len)) else { return };
+                sum.plus(pseudo).without(udp.checksum.to_bytes()).to_wire_udp()
+            };
+            if let Some(udp) = view_mut::<UdpHdr>(head, from) {
+                udp.checksum = wire.into();
+                note(which, options, outcome);
+            }
+        }
+        proto::TCP => {
+            let Some(tcp) = view::<TcpHdr>(head, from).copied() else { return };
+            let Some(pseudo) = pseudo(head, layers, (to - from) as u32) else { return };
+            let wire = if options.hw.contains(CsumLayers::TCP) {
+                pseudo.folded()
+            } else {
+                let Some(sum) = sum_range(head, tail, from, to) else { return };
+                sum.plus(pseudo).without(tcp.checksum.to_bytes()).to_wire()
+            };
+            if let Some(tcp) = view_mut::<TcpHdr>(head, from) {
+                tcp.checksum = wire.into();
+                note(CsumLayers::TCP, options, outcome);
+            }
+        }
+        proto::SCTP => {
+            let crc =
+                if options.hw.contains(CsumLayers::SCTP) { Some(0) } else { sctp_crc(head, tail, from, to) };
+            if let (Some(crc), Some(sctp)) = (crc, view_mut::<SctpHdr>(head, from)) {
+                sctp.checksum.set(crc);
+                note(CsumLayers::SCTP, options, outcome);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Sum of the pseudo header of these headers.
+#[inline]
+pub(crate) fn pseudo(head: &[u8], layers: &Layers, l4_len: u32) -> Option<Sum> {
+    let at = layers.l3_off();
+    match layers.network {
+        Network::V4 => {
+            view::<Ipv4Hdr>(head, at).map(|ip| pseudo_v4(ip.src, ip.dst, layers.l4_proto, l4_len as u16))
+        }
+        Network::V6 => {
+            view::<Ipv6Hdr>(head, at).map(|ip| pseudo_v6(&ip.src, &ip.dst, layers.l4_proto, l4_len))
+        }
+        Network::Other => None,
+    }
+}
+
+/// Books one checksum as computed here or as left to the port.
+#[inline]
+fn note(which: CsumLayers, options: CsumOptions, outcome: &mut CsumOutcome) {
+    outcome.hw |= which & options.hw;
+    outcome.done |= which - options.hw;
+}
+
+#[cfg(test)]
+mod tests;
