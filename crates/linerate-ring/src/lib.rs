@@ -3,11 +3,13 @@
 
 mod copy;
 mod handle;
+mod hold;
 mod hts;
 mod make;
 mod methods;
 mod multi;
 mod orders;
+mod peek;
 mod ring;
 mod rts;
 mod side;
@@ -16,14 +18,17 @@ mod size;
 mod slots;
 mod storage;
 mod sync;
+mod zc;
 
 pub use handle::{Consumer, Producer};
 pub use hts::Hts;
 pub use make::{Ends, hts, mpmc, mpsc, rts, spmc, spsc};
 pub use multi::Multi;
+pub use peek::{DequeueStart, EnqueueStart};
 pub use ring::{HtsRing, MpmcRing, Ring, RtsRing};
 pub use rts::Rts;
 pub use side::{Moved, Serial, Shared, Side, Want};
 pub use single::Single;
 pub use size::{MAX_CAPACITY, RingError, RingSize};
 pub use slots::SlotRing;
+pub use zc::{ReadSlots, WriteSlots};

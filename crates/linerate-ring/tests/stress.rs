@@ -60,6 +60,7 @@ macro_rules! receive {
     }};
 }
 
+#[allow(clippy::vec_box)] // the boxes are what travelled
 fn verify(producers: u64, seen: Vec<Vec<Box<(u64, u64)>>>) {
     let mut count = vec![0u64; producers as usize];
     let mut all = vec![vec![false; PER_PRODUCER as usize]; producers as usize];
