@@ -23,7 +23,7 @@ fn formats() -> [WriterOptions; 3] {
 fn times_do_not_overflow() {
     const HZ: u64 = 2_500_000_000;
     let start_ns = 1_700_000_000 * NS + 999_999_000;
-    let clock = TimeBase::new(HZ, 77, start_ns);
+    let clock = TimeBase::new(linerate_mem::CycleScale::new(HZ), 77, start_ns);
     for options in formats() {
         let mut writer = memory(options);
         let cycles = [0, HZ / 4, HZ, 9 * HZ, 100_000 * HZ];
