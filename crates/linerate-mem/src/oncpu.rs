@@ -19,7 +19,7 @@ pub struct ThreadTime {
 }
 
 impl ThreadTime {
-    /// The calling thread's time now. Three system calls, the first of which does not enter the kernel: for the
+    /// The calling thread's time now. Costs two system calls (the wall clock needs none): for the
     /// edges of a run, not for its loop.
     #[must_use]
     pub fn now() -> Self {
