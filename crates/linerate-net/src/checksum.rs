@@ -39,6 +39,12 @@ impl Sum {
         Sum(u16::from_le_bytes(word.to_be_bytes()) as u64)
     }
 
+    /// A sum taken elsewhere, of little-endian words.
+    #[inline]
+    pub(crate) const fn of_raw(sum: u64) -> Sum {
+        Sum(sum)
+    }
+
     /// Sum of eight bytes that stand at an even offset.
     #[inline]
     pub const fn of_8(bytes: [u8; 8]) -> Sum {
@@ -86,14 +92,26 @@ impl Sum {
     /// The checksum in wire order, ready to be stored.
     #[inline]
     pub const fn to_wire(self) -> [u8; 2] {
-        (!fold(self.0)).to_le_bytes()
+        self.to_le().to_le_bytes()
     }
 
     /// Like [`Sum::to_wire`] by UDP's rule: a computed 0 is sent as 0xFFFF, for 0 would mean "none" (RFC 768).
     #[inline]
     pub const fn to_wire_udp(self) -> [u8; 2] {
+        self.to_le_udp().to_le_bytes()
+    }
+
+    /// [`Sum::to_wire`] as the number whose least significant byte comes first.
+    #[inline]
+    pub(crate) const fn to_le(self) -> u16 {
+        !fold(self.0)
+    }
+
+    /// [`Sum::to_wire_udp`] as the number whose least significant byte comes first.
+    #[inline]
+    pub(crate) const fn to_le_udp(self) -> u16 {
         let sum = !fold(self.0);
-        (if sum == 0 { 0xffff } else { sum }).to_le_bytes()
+        if sum == 0 { 0xffff } else { sum }
     }
 
     /// The checksum as a number.
@@ -125,23 +143,53 @@ const fn fold(sum: u64) -> u16 {
     (sum.wrapping_add(sum.rotate_left(16)) >> 16) as u16
 }
 
-/// Eight bytes at a time with an add-with-carry chain, which the compiler cannot (and here should not) vectorise.
-#[inline]
+/// Eight bytes at a time with an add-with-carry chain, which the compiler cannot (and here should not) vectorise; the
+/// rest without a branch.
+#[inline(always)]
 pub(crate) fn sum_short(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut sum = Sum::ZERO;
-    for word in words {
-        sum = sum.plus(Sum::of_8(*word));
+    match bytes.last_chunk::<8>() {
+        Some(last) => add(sum_words(bytes), tail(last, bytes.len())),
+        None => tail_below_8(bytes),
     }
-    if rest.is_empty() {
-        return sum.0;
+}
+
+/// Sum of `content`, which ends `whole` and starts at least eight bytes into it: the bytes before it spare a short content
+/// its special case.
+#[inline(always)]
+pub(crate) fn sum_behind(whole: &[u8], content: &[u8]) -> u64 {
+    match whole.last_chunk::<8>() {
+        Some(last) if content.len() < WIDE_FROM => add(sum_words(content), tail(last, content.len())),
+        _ => Sum::of(content).0,
     }
-    let tail = match bytes.last_chunk::<8>() {
-        // The last eight bytes, less those already added.
-        Some(last) => u64::from_le_bytes(*last) >> (8 * (8 - rest.len())),
-        None => tail_below_8(rest),
-    };
-    sum.plus(Sum(tail)).0
+}
+
+/// Sum of the whole eight-byte words of `bytes`. Written out by powers of two: a plain loop gets unrolled into a prologue
+/// and an epilogue that cost short inputs more than the sum itself.
+#[inline(always)]
+fn sum_words(bytes: &[u8]) -> u64 {
+    let (blocks, mut rest) = bytes.as_chunks::<32>();
+    let mut sum = 0;
+    for block in blocks {
+        for word in block.as_chunks::<8>().0 {
+            sum = add(sum, u64::from_le_bytes(*word));
+        }
+    }
+    if let Some((sixteen, more)) = rest.split_first_chunk::<16>() {
+        for word in sixteen.as_chunks::<8>().0 {
+            sum = add(sum, u64::from_le_bytes(*word));
+        }
+        rest = more;
+    }
+    if let Some(word) = rest.first_chunk::<8>() {
+        sum = add(sum, u64::from_le_bytes(*word));
+    }
+    sum
+}
+
+/// The last `len % 8` bytes of the eight in `last`. Two shifts, for one by 64 is none.
+#[inline(always)]
+fn tail(last: &[u8; 8], len: usize) -> u64 {
+    u64::from_le_bytes(*last) >> (56 - 8 * (len % 8)) >> 8
 }
 
 /// Fewer than eight bytes, read as one little-endian number.

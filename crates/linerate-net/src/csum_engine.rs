@@ -9,12 +9,15 @@
 
 use core::iter::Empty;
 
-use crate::checksum::{Sum, pseudo_v4, pseudo_v6};
+use crate::checksum::{Sum, add, pseudo_v4, pseudo_v6, sum_behind};
+use crate::ether::ether_type;
 use crate::ipv4::{Ipv4Hdr, proto};
 use crate::ipv6::Ipv6Hdr;
 use crate::parse::{
-    Fault, Layers, Network, ParseOptions, Parsed, Tunnel, TxLengths, is_tunnel_port, parse_segment,
+    Fault, Layers, Network, ParseOptions, Parsed, Tunnel, TxLengths, is_tunnel, link, parse_any,
+    parse_segment,
 };
+use crate::plain::{PLAIN_LEN, be_16, le_32, le_64, plain, put_le_16, starts_plain};
 use crate::sctp::SctpHdr;
 use crate::segments::{Tail, sctp_crc, sum_range};
 use crate::tcp::TcpHdr;
@@ -87,10 +90,14 @@ pub struct CsumOutcome {
 /// ```
 #[inline]
 pub fn recompute(frame: &mut [u8], options: CsumOptions) -> CsumOutcome {
-    match recompute_plain(frame, options) {
-        Some(outcome) => outcome,
-        None => recompute_any(frame, options),
+    if let Some((link, l3)) = frame.split_first_chunk_mut::<14>()
+        && let Some(first) = l3.first()
+        && starts_plain([link[12], link[13], *first, 0])
+        && let Some(outcome) = recompute_plain(l3, 14, options)
+    {
+        return outcome;
     }
+    recompute_any(frame, options)
 }
 
 /// Recomputes the checksums of a packet in several segments: `head` is the first and must hold the headers, `tail` gives
@@ -108,70 +115,111 @@ pub fn recompute_segments<'t>(
 /// The packet that is whole in `frame`, whatever it is.
 #[inline(never)]
 fn recompute_any(frame: &mut [u8], options: CsumOptions) -> CsumOutcome {
-    let parsed = parse_segment(frame, frame.len(), ParseOptions { tunnels: options.parse_tunnel });
+    let mut layers = Layers::default();
+    link(frame, 0, &mut layers);
+    let l3_off = layers.l3_off();
+    // Tagged packets are plain behind their tags.
+    if layers.fault.is_none()
+        && layers.vlan_tags != 0
+        && layers.ether_type == ether_type::IPV4
+        && let Some(l3) = frame.get_mut(l3_off..)
+        && l3.first() == Some(&Ipv4Hdr::PLAIN)
+        && let Some(outcome) = recompute_plain(l3, l3_off as u16, options)
+    {
+        return outcome;
+    }
+    let parsed = parse_any(frame, frame.len(), ParseOptions { tunnels: options.parse_tunnel });
     recompute_parsed(frame, Empty::default(), &parsed, options)
 }
 
-/// Ethernet, IPv4 and UDP header.
-const PLAIN_LEN: usize = 42;
-
-/// Untagged UDP over IPv4 without options, not a fragment, lengths in order: header and checksums are taken from the same
-/// few loads. `None` for all others.
-#[inline]
-fn recompute_plain(frame: &mut [u8], options: CsumOptions) -> Option<CsumOutcome> {
-    let frame_len = frame.len();
-    let (head, payload) = frame.split_first_chunk_mut::<PLAIN_LEN>()?;
-    if head[12..15] != [0x08, 0x00, Ipv4Hdr::PLAIN] || head[23] != proto::UDP {
+/// A plain UDP packet (see [`crate::plain`]) whose IPv4 header is at the front of `l3`; TCP is handed on, `None` for all
+/// others. Header and checksums are taken from the same few loads, and everything is read before anything is written:
+/// a wide load right behind a narrow store into it would stall.
+#[inline(always)]
+fn recompute_plain(l3: &mut [u8], l2_len: u16, options: CsumOptions) -> Option<CsumOutcome> {
+    let head = l3.first_chunk::<PLAIN_LEN>()?;
+    // Fragment bits and offset, time to live, protocol in one load.
+    let middle = le_32(head, 6);
+    if middle & PLAIN_MASK != PLAIN_UDP {
+        return if middle & PLAIN_MASK == PLAIN_TCP { recompute_tcp(l3, l2_len, options) } else { None };
+    }
+    let (total_len, udp_len) = (be_16(head, 2), be_16(head, 24));
+    let datagram = l3.get(..usize::from(total_len))?.get(20..20 + usize::from(udp_len))?;
+    let content = datagram.get(UdpHdr::LEN..)?;
+    if options.parse_tunnel && is_tunnel(l3.get(20..24)?) {
         return None;
     }
-    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
-    let (total_len, udp_len) = (usize::from(word(16)), word(38));
-    let payload_len = usize::from(udp_len).wrapping_sub(8);
-    let content = payload.get(..payload_len)?;
-    let is_fragment = word(20) & 0x3fff != 0;
-    if is_fragment || 14 + total_len > frame_len || payload_len + 28 > total_len {
-        return None;
-    }
-    if options.parse_tunnel && is_tunnel_port(word(34), word(36)) {
-        return None;
-    }
-
-    let load_8 = |at: usize| head[at..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-    let addresses = load_8(26);
-    let ip_checksum = if options.hw.contains(CsumLayers::IP) {
-        [0, 0]
+    let mut outcome = plain_outcome(l2_len, UdpHdr::LEN as u16, options);
+    let addresses = le_64(head, 12);
+    let ip_wire = if options.hw.contains(CsumLayers::IP) {
+        0
     } else {
-        // Time to live, protocol and checksum: the latter out.
-        let middle = load_8(18) & 0x0000_ffff_ffff_ffff;
-        let first = u32::from_le_bytes([head[14], head[15], head[16], head[17]]);
-        Sum::of_8(middle.to_le_bytes())
-            .plus(Sum::of_4(first.to_le_bytes()))
-            .plus(Sum::of_8(addresses.to_le_bytes()))
-            .to_wire()
+        Sum::of_raw(add(add(le_64(head, 0), addresses), u64::from(middle >> 16))).to_le()
     };
-    let mut outcome = CsumOutcome {
-        lengths: TxLengths { l2_len: 14, l3_len: 20, l4_len: 8, ..TxLengths::default() },
+    if [head[26], head[27]] != [0, 0] {
+        // Two numbers of 16 bits: their sum is small.
+        let proto_and_len = u64::from(middle >> 16 & 0xff00) + u64::from(udp_len.swap_bytes());
+        let pseudo = add(addresses, proto_and_len);
+        let udp_wire = if options.hw.contains(CsumLayers::UDP) {
+            u16::from_le_bytes(Sum::of_raw(pseudo).folded())
+        } else {
+            // Ports and length: the checksum out.
+            let ports = le_64(head, 20) & 0x0000_ffff_ffff_ffff;
+            Sum::of_raw(add(add(pseudo, ports), sum_behind(datagram, content))).to_le_udp()
+        };
+        put_le_16(l3, 26, udp_wire);
+        outcome.hw |= options.hw & CsumLayers::UDP;
+        outcome.done |= CsumLayers::UDP - options.hw;
+    }
+    put_le_16(l3, 10, ip_wire);
+    Some(outcome)
+}
+
+/// Bytes 6 to 9 of an IPv4 header, least significant first: what tells a fragment, and the protocol.
+const PLAIN_MASK: u32 = u32::from_le_bytes([0x3f, 0xff, 0, 0xff]);
+/// Not a fragment, UDP.
+const PLAIN_UDP: u32 = u32::from_le_bytes([0, 0, 0, proto::UDP]);
+/// Not a fragment, TCP.
+const PLAIN_TCP: u32 = u32::from_le_bytes([0, 0, 0, proto::TCP]);
+
+/// [`recompute_plain`] for TCP.
+#[inline(never)]
+fn recompute_tcp(l3: &mut [u8], l2_len: u16, options: CsumOptions) -> Option<CsumOutcome> {
+    let lengths = plain(l3, l3.len())?;
+    let (head, segment) = l3.get_mut(..lengths.total_len)?.split_first_chunk_mut::<20>()?;
+    let mut outcome = plain_outcome(l2_len, lengths.l4_len as u16, options);
+    let addresses = le_64(head, 12);
+    let middle = le_32(head, 6);
+    let ip_wire = if options.hw.contains(CsumLayers::IP) {
+        0
+    } else {
+        Sum::of_raw(add(add(le_64(head, 0), addresses), u64::from(middle >> 16))).to_le()
+    };
+    let proto_and_len = u64::from(middle >> 16 & 0xff00) + u64::from((lengths.l4_total as u16).swap_bytes());
+    let pseudo = Sum::of_raw(add(addresses, proto_and_len));
+    let tcp_wire = if options.hw.contains(CsumLayers::TCP) {
+        u16::from_le_bytes(pseudo.folded())
+    } else {
+        let field = *segment.get(16..)?.first_chunk()?;
+        pseudo.plus(Sum::of(segment)).without(field).to_le()
+    };
+    outcome.hw |= options.hw & CsumLayers::TCP;
+    outcome.done |= CsumLayers::TCP - options.hw;
+    put_le_16(segment, 16, tcp_wire);
+    put_le_16(head, 10, ip_wire);
+    Some(outcome)
+}
+
+/// What both plain forms report, the transport checksum not yet booked.
+#[inline(always)]
+fn plain_outcome(l2_len: u16, l4_len: u16, options: CsumOptions) -> CsumOutcome {
+    CsumOutcome {
+        lengths: TxLengths { l2_len, l3_len: 20, l4_len, ..TxLengths::default() },
         network: Network::V4,
         hw: options.hw & CsumLayers::IP,
         done: CsumLayers::IP - options.hw,
         ..CsumOutcome::default()
-    };
-    if [head[40], head[41]] != [0, 0] {
-        let pseudo = Sum::of_8(addresses.to_le_bytes())
-            .plus(Sum::of_word(u16::from(proto::UDP)))
-            .plus(Sum::of_word(udp_len));
-        let udp_checksum = if options.hw.contains(CsumLayers::UDP) {
-            pseudo.folded()
-        } else {
-            let ports = load_8(34) & 0x0000_ffff_ffff_ffff;
-            pseudo.plus(Sum::of_8(ports.to_le_bytes())).plus(Sum::of(content)).to_wire_udp()
-        };
-        [head[40], head[41]] = udp_checksum;
-        outcome.hw |= options.hw & CsumLayers::UDP;
-        outcome.done |= CsumLayers::UDP - options.hw;
     }
-    [head[24], head[25]] = ip_checksum;
-    Some(outcome)
 }
 
 /// Any packet, its headers in `head`.

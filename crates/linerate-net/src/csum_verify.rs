@@ -5,11 +5,12 @@
 
 use core::iter::Empty;
 
-use crate::checksum::{Sum, Verdict};
+use crate::checksum::{Sum, Verdict, add};
 use crate::csum_engine::pseudo;
 use crate::ether::ether_type;
 use crate::ipv4::{Ipv4Hdr, proto};
-use crate::parse::{Fault, Layers, Network, ParseOptions, Parsed, Tunnel, parse_segment};
+use crate::parse::{Fault, Layers, Network, ParseOptions, Parsed, Tunnel, is_tunnel, parse_segment};
+use crate::plain::{be_16, le_32, le_64, plain, starts_plain};
 use crate::sctp::SctpHdr;
 use crate::segments::{Tail, sctp_crc, sum_range};
 use crate::udp::UdpHdr;
@@ -33,7 +34,35 @@ pub struct Verdicts {
 /// Checks the packet that is whole in `frame`.
 #[inline]
 pub fn verify(frame: &[u8], options: ParseOptions) -> Verdicts {
+    if let Some((link, l3)) = frame.split_first_chunk::<14>()
+        && let Some(first) = l3.first()
+        && starts_plain([link[12], link[13], *first, 0])
+        && let Some(verdicts) = verify_plain(l3, options)
+    {
+        return verdicts;
+    }
     verify_segments(frame, Empty::default(), options)
+}
+
+/// A plain packet (see [`crate::plain`]) whose IPv4 header is at the front of `l3`; `None` for all others.
+#[inline]
+fn verify_plain(l3: &[u8], options: ParseOptions) -> Option<Verdicts> {
+    let lengths = plain(l3, l3.len())?;
+    if options.tunnels && lengths.udp && is_tunnel(l3.get(20..24)?) {
+        return None;
+    }
+    let (head, rest) = l3.split_first_chunk::<20>()?;
+    let addresses = le_64(head, 12);
+    let ip = Sum::of_raw(add(add(le_64(head, 0), addresses), u64::from(le_32(head, 8))));
+    let mut verdicts = Verdicts { ip: Verdict::of(ip), ..Verdicts::default() };
+    let covered = rest.get(..lengths.l4_total)?;
+    if !lengths.udp || be_16(covered, 6) != 0 {
+        let proto_and_len =
+            u64::from(le_32(head, 8) & 0xff00) + u64::from((lengths.l4_total as u16).swap_bytes());
+        let pseudo = Sum::of_raw(add(addresses, proto_and_len));
+        verdicts.l4 = Verdict::of(pseudo.plus(Sum::of(covered)));
+    }
+    Some(verdicts)
 }
 
 /// Checks a packet in several segments: `head` is the first and must hold the headers, `tail` gives the others in order.

@@ -32,6 +32,7 @@ pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
 pub mod parse;
+mod plain;
 pub mod ptype;
 pub mod rss;
 pub mod sctp;

@@ -8,10 +8,10 @@ mod layers;
 mod tunnels;
 
 use crate::ether::ether_type;
-use crate::ipv4::{Ipv4Hdr, proto};
+use crate::ipv4::proto;
+use crate::plain::{plain, starts_plain};
 use crate::ptype::PacketType;
 use crate::udp::port;
-use crate::view::view;
 
 /// Why a packet could not be parsed to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -216,9 +216,12 @@ impl ParseOptions {
 pub fn parse(frame: &[u8], options: ParseOptions) -> Parsed {
     match parse_plain(frame, frame.len(), options) {
         Some(parsed) => parsed,
-        None => layers::parse_any(frame, frame.len(), options),
+        None => parse_any(frame, frame.len(), options),
     }
 }
+
+/// [`parse_segment`] for a packet that the caller knows not to be plain.
+pub(crate) use layers::{link, parse_any};
 
 /// Parses a packet of `packet_len` bytes whose headers are in `head`, its first segment; headers beyond it count as
 /// [`Fault::Truncated`], lengths are held against `packet_len`.
@@ -227,65 +230,44 @@ pub fn parse_segment(head: &[u8], packet_len: usize, options: ParseOptions) -> P
     let packet_len = packet_len.max(head.len());
     match parse_plain(head, packet_len, options) {
         Some(parsed) => parsed,
-        None => layers::parse_any(head, packet_len, options),
+        None => parse_any(head, packet_len, options),
     }
 }
 
-/// Length of the headers that [`parse_plain`] wants to see: Ethernet, IPv4, UDP.
-const PLAIN_LEN: usize = 42;
-
-/// The packets that nearly all packets are: untagged Ethernet, IPv4 without options, not a fragment, TCP without options
-/// or UDP, lengths in order. `None` for all others, which says nothing about them.
+/// Untagged Ethernet and a plain packet behind it; `None` for all others, which says nothing about them.
 #[inline]
 fn parse_plain(head: &[u8], packet_len: usize, options: ParseOptions) -> Option<Parsed> {
-    let first = head.first_chunk::<PLAIN_LEN>()?;
-    if first[12..15] != [0x08, 0x00, Ipv4Hdr::PLAIN] {
+    let (ethernet, l3) = head.split_first_chunk::<14>()?;
+    if !starts_plain([ethernet[12], ethernet[13], *l3.first()?, 0]) {
         return None;
     }
-    let ip = view::<Ipv4Hdr>(first, 14)?;
-    let l3_end = 14 + usize::from(ip.total_len.get());
-    if ip.is_fragment() || l3_end > packet_len {
+    let plain = plain(l3, packet_len - 14)?;
+    if options.tunnels && plain.udp && is_tunnel(l3.get(20..24)?) {
         return None;
     }
-    let word = |at: usize| u16::from_be_bytes([first[at], first[at + 1]]);
-    let (l4_len, l4_type) = match ip.proto {
-        proto::UDP => {
-            let udp_len = usize::from(word(38));
-            if udp_len < 8 || 34 + udp_len > l3_end || (options.tunnels && is_tunnel_port(word(34), word(36)))
-            {
-                return None;
-            }
-            (8, PacketType::L4_UDP)
-        }
-        proto::TCP => {
-            if l3_end < 54 || head.len() < 54 || head[46] >> 4 != 5 {
-                return None;
-            }
-            (20, PacketType::L4_TCP)
-        }
-        _ => return None,
-    };
+    let (l4_proto, l4_type) =
+        if plain.udp { (proto::UDP, PacketType::L4_UDP) } else { (proto::TCP, PacketType::L4_TCP) };
     Some(Parsed {
         outer: Layers {
-            l3_end: l3_end as u32,
+            l3_end: 14 + plain.total_len as u32,
             l2_len: 14,
             l3_len: 20,
-            l4_len,
+            l4_len: plain.l4_len as u16,
             ether_type: ether_type::IPV4,
-            l4_proto: ip.proto,
+            l4_proto,
             network: Network::V4,
             ..Layers::default()
         },
-        ptype: PacketType::from_bits(
-            PacketType::L2_ETHER.bits() | PacketType::L3_IPV4.bits() | l4_type.bits(),
-        ),
+        ptype: PacketType::L2_ETHER | PacketType::L3_IPV4 | l4_type,
         ..Parsed::default()
     })
 }
 
-/// May UDP between these ports carry a tunnel?
+/// May UDP with these two ports, as they stand in the header, carry a tunnel?
 #[inline]
-pub(crate) fn is_tunnel_port(src: u16, dst: u16) -> bool {
+pub(crate) fn is_tunnel(ports: &[u8]) -> bool {
+    let [a, b, c, d] = *ports else { return false };
+    let (src, dst) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
     matches!(dst, port::VXLAN | port::VXLAN_GPE | port::GENEVE | port::GTPU) || src == port::GTPU
 }
 

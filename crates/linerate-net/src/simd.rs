@@ -45,8 +45,9 @@ pub(crate) fn swap_macs(head: &mut [u8; 16]) {
 mod x86 {
     use core::arch::x86_64::*;
 
-    /// Blocks of 128 bytes after which the 32-bit lanes are emptied: each block adds less than 2^17 to a lane.
-    const BLOCKS_PER_GROUP: usize = 1 << 13;
+    /// Blocks of 128 bytes after which the 32-bit lanes are emptied: a vector adds at most 2^16 in size to a lane, a group
+    /// of these at most 2^30.
+    const BLOCKS_PER_GROUP: usize = 1 << 12;
 
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -80,14 +81,13 @@ mod x86 {
             for v in single {
                 a = _mm256_add_epi32(a, pairs(v));
             }
-            // Four lanes are added as 64-bit numbers, for as 32-bit ones they could wrap.
-            for lane in [a, b, c, d] {
-                let low = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(lane));
-                let high = _mm256_cvtepi32_epi64(_mm256_extracti128_si256::<1>(lane));
-                let four = _mm256_add_epi64(low, high);
-                let two = _mm_add_epi64(_mm256_castsi256_si128(four), _mm256_extracti128_si256::<1>(four));
-                total += _mm_cvtsi128_si64(two) + _mm_extract_epi64::<1>(two);
-            }
+            let sum = _mm256_add_epi32(_mm256_add_epi32(a, b), _mm256_add_epi32(c, d));
+            // Eight lanes are added as 64-bit numbers, for as 32-bit ones they could wrap.
+            let low = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(sum));
+            let high = _mm256_cvtepi32_epi64(_mm256_extracti128_si256::<1>(sum));
+            let four = _mm256_add_epi64(low, high);
+            let two = _mm_add_epi64(_mm256_castsi256_si128(four), _mm256_extracti128_si256::<1>(four));
+            total += _mm_cvtsi128_si64(two) + _mm_extract_epi64::<1>(two);
         }
         let unbiased = total + (vectors.len() * 16) as i64 * 0x8000;
         crate::checksum::add(unbiased as u64, crate::checksum::sum_short(rest))

@@ -16,7 +16,7 @@ use crate::vlan::{MAX_VLAN_TAGS, VlanTag, is_vlan};
 
 /// Parses any packet: what `parse_plain` does not take.
 #[inline(never)]
-pub(super) fn parse_any(head: &[u8], packet_len: usize, options: ParseOptions) -> Parsed {
+pub(crate) fn parse_any(head: &[u8], packet_len: usize, options: ParseOptions) -> Parsed {
     let mut parsed = Parsed::default();
     let outer = &mut parsed.outer;
     link(head, 0, outer);
@@ -33,7 +33,7 @@ pub(super) fn parse_any(head: &[u8], packet_len: usize, options: ParseOptions) -
 }
 
 /// Walks Ethernet and the VLAN tags at `at`.
-pub(super) fn link(head: &[u8], at: usize, layers: &mut Layers) {
+pub(crate) fn link(head: &[u8], at: usize, layers: &mut Layers) {
     layers.l2_off = at as u16;
     let Some(ethernet) = view::<EthHdr>(head, at) else {
         layers.fault = Some(Fault::Truncated);
