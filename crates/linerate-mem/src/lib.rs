@@ -1,4 +1,11 @@
 //! Pages, cores, NUMA nodes and clocks: what the machine gives, before there is any packet.
+//!
+//! - [`PageRequest`] → [`Pages`]: memory in the largest pages there are, on the node of choice, populated; one line
+//!   says what was taken and what it costs. [`DmaRegion`] is the same memory as a device sees it.
+//! - [`Topology`], [`CoreId`], [`pin_current_thread`]: which processors there are, how close, and staying on one.
+//! - [`current_lane`]: a small number of the calling thread's own, the index of every per-core cache.
+//! - [`Clock`]: the processor's counter with its calibration error ([`TscClock`]), or one that tests step.
+//!   [`ThreadTime`] is the part of the wall time that a thread was really on its core.
 
 pub mod clock;
 pub mod cores;
