@@ -132,7 +132,11 @@ impl PageRequest {
                         continue;
                     }
                     match self.huge(size) {
-                        Err(why @ (MemError::NoHugePages { .. } | MemError::HugeUnsupported { .. })) => {
+                        Err(
+                            why @ (MemError::NoHugePages { .. }
+                            | MemError::HugeUnsupported { .. }
+                            | MemError::FileSizeLimit { .. }),
+                        ) => {
                             lacking = Some(why);
                         }
                         done => return done,
@@ -212,7 +216,10 @@ impl PageRequest {
         {
             return Err(MemError::OutOfMemory { need: len as u64, have: room.bytes, limit: room.set_by });
         }
-        check_file_size(len)?;
+        let may_be_file = match check_file_size(len) {
+            Err(why) if self.shareable => return Err(why),
+            checked => checked.is_ok(),
+        };
         let os = |call, errno: Errno| MemError::Os { call, bytes: len, source: errno.into() };
 
         let take = |shared: bool| -> Result<(Mapping, usize), MemError> {
@@ -240,8 +247,8 @@ impl PageRequest {
             Ok((map, joined))
         };
         // A file first, because it can be shared; anonymous memory second, because most systems join only that.
-        let (mut map, mut joined) = take(true)?;
-        if join && joined < len / 2 && !self.shareable {
+        let (mut map, mut joined) = take(may_be_file)?;
+        if may_be_file && join && joined < len / 2 && !self.shareable {
             drop(map);
             (map, joined) = take(false)?;
         }
