@@ -50,5 +50,24 @@ fn copy(from: &Header, segments: Segments<'_>, pool: &Mempool, off: u32, len: u3
     h.tx_offload = from.tx_offload;
     h.timestamp = from.timestamp;
     h.dynamic = from.dynamic;
+    h.dynamic_used |= from.dynamic_used;
     Some(copy)
+}
+
+impl Mempool {
+    /// A packet with these bytes, in as many buffers as they need; `None`, with nothing taken, if so many are
+    /// not free or a packet cannot have so many segments.
+    pub fn alloc_filled(&self, bytes: &[u8]) -> Option<Mbuf> {
+        let mut pieces = bytes.chunks(self.data_room().into());
+        let mut packet = self.alloc()?;
+        if let Some(first) = pieces.next() {
+            packet.append(first.len())?.copy_from_slice(first);
+        }
+        for piece in pieces {
+            let mut next = self.alloc()?;
+            next.append(piece.len())?.copy_from_slice(piece);
+            packet.chain(next).ok()?;
+        }
+        Some(packet)
+    }
 }
