@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::ours::{Forward, Ours};
+use super::process::twice;
 use super::setup::Places;
 use super::table::{Row, Side, Want};
 use super::testpmd::{Report, Testpmd};
@@ -150,7 +151,7 @@ impl Case {
         let mut said = Vec::new();
         for dpdk in [dpdk_first, !dpdk_first] {
             let taken = if dpdk {
-                Some(self.dpdk(bench).with_context(|| format!("DPDK, at {}", self.row.id))?)
+                Some(twice(|| self.dpdk(bench)).with_context(|| format!("DPDK, at {}", self.row.id))?)
             } else {
                 self.ours(bench)
             };

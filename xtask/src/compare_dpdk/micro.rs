@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Cores;
 use super::ours::Ours;
-use super::process::run_ok;
+use super::process::{run_ok, twice};
 use super::setup::Places;
 use super::table::{Row, Side, Want};
 
@@ -219,7 +219,7 @@ impl<'a> Micro<'a> {
                 }
                 continue;
             }
-            let rows = self.dpdk(bench, parts).with_context(|| format!("DPDK, at {bench}"))?;
+            let rows = twice(|| self.dpdk(bench, parts)).with_context(|| format!("DPDK, at {bench}"))?;
             self.keep("DPDK", &rows);
             if bench == "ring" {
                 let rows = self.rust_peers(parts).context("the Rust peers")?;

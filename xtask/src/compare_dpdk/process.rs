@@ -150,6 +150,18 @@ pub fn run_ok(command: &mut Command, cores: &[usize], limit: Duration) -> Result
     Ok(finished)
 }
 
+/// Tries again once, after a moment, what fails: huge pages may be short for as long as a neighbour's test runs.
+///
+/// # Errors
+/// The second failure.
+pub fn twice<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    attempt().or_else(|error| {
+        eprintln!("failed, trying once more: {error:#}");
+        std::thread::sleep(Duration::from_secs(2));
+        attempt()
+    })
+}
+
 /// A command as one would type it.
 pub fn shown(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];

@@ -38,7 +38,7 @@ impl Places {
     pub fn find() -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the repository")?;
         let target = match std::env::var_os("CARGO_TARGET_DIR") {
-            Some(dir) => root.join(dir), // an absolute one replaces the root
+            Some(dir) => std::path::absolute(dir)?, // as cargo reads it
             None => root.join("target"),
         };
         let scratch = target.join("compare-dpdk");
