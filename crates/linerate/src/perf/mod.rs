@@ -1,0 +1,12 @@
+//! `linerate perf`.
+
+use std::process::ExitCode;
+
+/// Options of `linerate perf`.
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+
+/// Runs it; the exit status.
+pub fn main(_: Args) -> ExitCode {
+    ExitCode::FAILURE
+}
