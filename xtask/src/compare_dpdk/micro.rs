@@ -77,7 +77,7 @@ fn ring_key(mode: &str, cores: u64, pair: Option<&str>, bulk: u64, bytes: u64) -
 }
 
 fn cell(group: &'static str, key: String, work: String, unit: &'static str, want: Want) -> Cell {
-    let id = format!("{group}/{key}");
+    let id = format!("{group}/{}", key.split_once('/').map_or("", |(_, rest)| rest));
     let row = Row {
         id,
         work,

@@ -12,6 +12,7 @@ mod setup;
 mod table;
 mod testpmd;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -40,7 +41,7 @@ pub struct Args {
     /// Seconds that each forwarding rate is taken over
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=60))]
     seconds: u64,
-    /// Only these groups: null, ring, pcap, nohuge, ringbench, mempool, mbuf
+    /// Only these groups, by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(GROUPS))]
     groups: Vec<String>,
     /// Only rows whose id or work contains this, for example `null/io` or `two cores far`
@@ -113,8 +114,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     cells.retain(|cell| chosen(cell.group, &cell.row));
     if args.list {
         let rows = cases.iter().map(|case| &case.row).chain(cells.iter().map(|cell| &cell.row));
-        rows.for_each(|row| println!("{:<48} {}", row.id, row.work));
-        return Ok(ExitCode::SUCCESS);
+        let lines: String = rows.map(|row| format!("{:<48} {}\n", row.id, row.work)).collect();
+        return show(&lines).map(|()| ExitCode::SUCCESS);
     }
     if cases.is_empty() && cells.is_empty() {
         bail!("no row matches\nhint: cargo xtask compare-dpdk --list shows them all");
@@ -177,13 +178,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     });
     let text = serde_json::to_string_pretty(&whole)?;
     match &args.json {
-        Some(path) if path.as_os_str() == "-" => println!("{text}"),
+        Some(path) if path.as_os_str() == "-" => show(&(text + "\n"))?,
         path => {
             if let Some(path) = path {
                 std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
             }
-            println!("{}\n", if args.markdown { format!("{head}.") } else { head });
-            print!("{}", table::render(&rows, args.markdown));
+            show(&format!("{head}\n\n{}", table::render(&rows, args.markdown)))?;
         }
     }
     if rounds < ROUNDS {
@@ -191,6 +191,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let failed = rows.iter().any(|row| row.failed || row.judge().verdict == Verdict::NotMeasured);
     Ok(if failed && !args.peers_only { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Prints to standard output; a reader that went away (`| head`) is no failure.
+fn show(text: &str) -> Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => done.context("cannot print"),
+    }
 }
 
 fn choose_cores(asked: Option<usize>) -> Result<Cores> {
