@@ -7,7 +7,7 @@
 //! for TCP; a fragment's transport checksum cannot be known and stays. What is malformed stays as it is and says why.
 //! The final destination of an IPv6 routing header is not looked up: the pseudo header uses the address in the header.
 
-use core::iter::Empty;
+use core::iter::empty;
 
 use crate::checksum::{Sum, add, pseudo_v4, pseudo_v6, sum_behind};
 use crate::ether::ether_type;
@@ -129,7 +129,7 @@ fn recompute_any(frame: &mut [u8], options: CsumOptions) -> CsumOutcome {
         return outcome;
     }
     let parsed = parse_any(frame, frame.len(), ParseOptions { tunnels: options.parse_tunnel });
-    recompute_parsed(frame, Empty::default(), &parsed, options)
+    recompute_parsed(frame, empty(), &parsed, options)
 }
 
 /// A plain UDP packet (see [`crate::plain`]) whose IPv4 header is at the front of `l3`; TCP is handed on, `None` for all

@@ -3,7 +3,7 @@
 //! A result is a [`Verdict`], never a number that could underflow: lengths that contradict each other or the packet are
 //! [`Verdict::Invalid`], and no byte outside the packet is read.
 
-use core::iter::Empty;
+use core::iter::empty;
 
 use crate::checksum::{Sum, Verdict, add};
 use crate::csum_engine::pseudo;
@@ -41,7 +41,7 @@ pub fn verify(frame: &[u8], options: ParseOptions) -> Verdicts {
     {
         return verdicts;
     }
-    verify_segments(frame, Empty::default(), options)
+    verify_segments(frame, empty(), options)
 }
 
 /// A plain packet (see [`crate::plain`]) whose IPv4 header is at the front of `l3`; `None` for all others.

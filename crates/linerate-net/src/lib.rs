@@ -40,6 +40,8 @@ mod segments;
 mod simd;
 pub mod swap;
 pub mod tcp;
+#[cfg(test)]
+mod test_frames;
 pub mod tunnel;
 pub mod udp;
 pub mod view;

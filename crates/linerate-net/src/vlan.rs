@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn control_information_is_taken_apart() {
-        let tag = VlanTag { tci: U16::new(0b101_1_000001001101), ether_type: U16::new(0x0800) };
+        let tag = VlanTag { tci: U16::new(0xb04d), ether_type: U16::new(0x0800) };
         assert_eq!((tag.pcp(), tag.dei(), tag.vid()), (5, true, 77));
         assert!(is_vlan(0x8100) && is_vlan(0x88a8) && is_vlan(0x9100) && !is_vlan(0x0800));
     }
