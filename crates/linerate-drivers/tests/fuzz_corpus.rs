@@ -19,3 +19,8 @@ fn replay(target: &str, body: fn(&[u8])) {
 fn pcap_reader() {
     replay("pcap_reader", linerate_drivers::pcap::fuzzing::pcap_reader);
 }
+
+#[test]
+fn port_spec() {
+    replay("port_spec", linerate_drivers::pcap::fuzzing::port_spec);
+}

@@ -1,7 +1,9 @@
 //! Bodies of the fuzz targets, so that the normal tests replay their corpora through the same code.
 
+use linerate_port::PortSpec;
 use std::io::{self, Read};
 
+use super::ENTRY;
 use super::format::{
     CaptureFormat, CaptureReader, CaptureWriter, MAX_CAPTURED, PcapError, Resolution, WriterOptions,
 };
@@ -77,5 +79,90 @@ pub fn pcap_reader(data: &[u8]) {
         let (back, error) = read_all(&file[..]);
         assert!(error.is_none(), "{error:?}");
         assert_eq!(back, kept);
+    }
+}
+
+/// Reads any text as a port's description, with the keys of this driver: whatever is wrong is pointed at within
+/// the text, and what is right keeps its text.
+///
+/// # Panics
+///
+/// When one of that does not hold.
+pub fn port_spec(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let spec = match text.parse::<PortSpec>() {
+        Ok(spec) => spec,
+        Err(e) => {
+            assert!(e.at <= e.text.len() && e.text.is_char_boundary(e.at), "{e:?}");
+            assert!(!e.to_string().is_empty() && !e.hint().is_empty(), "{e:?}");
+            return;
+        }
+    };
+    assert_eq!(spec.text(), text);
+    assert!(spec.name().starts_with(spec.driver()));
+    let faults = [
+        spec.resolve(&[ENTRY]).err(),
+        spec.switch("infinite_rx", false).err(),
+        spec.number("tx_snaplen", 1, 1..=9).err(),
+        Some(spec.bad_value("rx_pcap", "bad", "another")),
+    ];
+    for e in faults.into_iter().flatten() {
+        assert!(e.at <= e.text.len() && e.text.is_char_boundary(e.at), "{e:?}");
+        assert!(e.to_string().contains(&e.text) && !e.hint().is_empty(), "{e:?}");
+    }
+    assert_eq!(spec.values("rx_pcap").next(), spec.value("rx_pcap"));
+}
+
+#[cfg(test)]
+mod tests {
+    /// Descriptions that reach the different parts of the parser.
+    const SPECS: &[&str] = &[
+        "null",
+        "ring:r0",
+        "pcap:rx_pcap=in.pcap,tx_pcap=out.pcap,infinite_rx=1",
+        "pcap:rx_pcap=\"a,b.pcap\",rx_pcap=c=d,tx_snaplen=0x40",
+        "pcap:tx_pcap=\"a\\\"\\\\b\",infinite_rx=2",
+        "pcap:rx_pcap=a,infinite_rx=1,infinite_rx=0",
+        "pcap:tx_snaplen=18446744073709551616",
+        "pcap:tx_snaplen=0x",
+        "mlx5:0000:03:00.0,mprq_en=1",
+        "pcap:rxpcap=a",
+        "pcap:dev",
+        "pcap:\"unended",
+        "pcap:\"a\\n\"",
+        "pcap:a=1,,b=2",
+        "pcap:a=1,",
+        "pcap:=1",
+        "pcap,a=1",
+        ":",
+        ",",
+        "",
+        "n\u{fc}ll:a=1",
+        "pcap:\u{fc}=\u{fc},tx_time=\u{1f980}",
+        "pcap:a=\n\0\t",
+        "p cap",
+    ];
+
+    fn corpus() -> std::path::PathBuf {
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/port_spec")
+    }
+
+    /// `cargo test -p linerate-drivers write_the_spec_corpus -- --ignored`.
+    #[test]
+    #[ignore = "writes into fuzz/corpus/port_spec"]
+    fn write_the_spec_corpus() {
+        std::fs::create_dir_all(corpus()).unwrap();
+        for (n, text) in SPECS.iter().enumerate() {
+            std::fs::write(corpus().join(format!("spec-{n:02}")), text).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_corpus_holds_every_spec() {
+        for (n, text) in SPECS.iter().enumerate() {
+            super::port_spec(text.as_bytes());
+            let found = std::fs::read(corpus().join(format!("spec-{n:02}"))).unwrap_or_default();
+            assert!(found == text.as_bytes(), "{n} is stale; run write_the_spec_corpus");
+        }
     }
 }

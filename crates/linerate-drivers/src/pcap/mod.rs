@@ -1,9 +1,24 @@
 //! Capture files: the formats, and the port that reads and writes them.
 //!
-//! [`mod@format`] knows bytes and times and nothing of packet buffers or ports.
+//! [`mod@format`] knows bytes and times and nothing of packet buffers or ports. On it stand the queues: one that
+//! reads a file once (`file`), one that replays it from memory for ever (`replay`), one that writes a file or
+//! drops (`tx`); [`ENTRY`] makes ports of them.
 
 #![forbid(unsafe_code)]
 
+mod driver;
+mod error;
+mod file;
+mod fill;
 pub mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod packets;
+mod replay;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod tx;
+
+pub use driver::ENTRY;
+pub use error::FileError;

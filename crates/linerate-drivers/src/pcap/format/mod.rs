@@ -29,6 +29,8 @@ mod oracle_tests;
 #[cfg(test)]
 mod samples;
 
+use std::path::Path;
+
 pub use error::PcapError;
 pub use reader::CaptureReader;
 pub use stamp::TimeBase;
@@ -55,6 +57,16 @@ pub enum CaptureFormat {
     Classic,
     /// pcapng: blocks.
     Ng,
+}
+
+impl CaptureFormat {
+    /// The format that a file of this name is written in: pcapng for `.pcapng` and `.ntar`, else classic pcap.
+    pub fn of_name(path: &Path) -> Self {
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("pcapng" | "ntar") => CaptureFormat::Ng,
+            _ => CaptureFormat::Classic,
+        }
+    }
 }
 
 /// Unit of the sub-second part of a time stamp.

@@ -63,19 +63,16 @@ impl CaptureWriter<File> {
     pub fn create(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self, PcapError> {
         let path = path.as_ref();
         check(options)?;
-        let by_name = match path.extension().and_then(|e| e.to_str()) {
-            Some("pcapng" | "ntar") => CaptureFormat::Ng,
-            _ => CaptureFormat::Classic,
-        };
         let file = if path == Path::new("-") {
             io::stdout().as_fd().try_clone_to_owned().map(File::from)
         } else {
             File::create(path)
         };
         match file {
-            Ok(file) => {
-                Self::new(file, &WriterOptions { format: options.format.or(Some(by_name)), ..*options })
-            }
+            Ok(file) => Self::new(
+                file,
+                &WriterOptions { format: options.format.or(Some(CaptureFormat::of_name(path))), ..*options },
+            ),
             Err(source) => Err(PcapError::Create { path: path.to_owned(), source }),
         }
     }

@@ -54,7 +54,7 @@ fn chains_and_many_packets() {
             writer.write_record(n as u64 * 1_000, 2000, segments.iter().map(Vec::as_slice)).unwrap();
         }
         assert_eq!(writer.records(), 1500);
-        assert!(writer.written() > 2_000_000 && writer.written() % WRITE_BYTES as u64 == 0);
+        assert!(writer.written() > 2_000_000 && writer.written().is_multiple_of(WRITE_BYTES as u64));
         let file = writer.finish().unwrap();
         let mut reader = CaptureReader::new(&file[..]).unwrap();
         for n in 0..1500 {
