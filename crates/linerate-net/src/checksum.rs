@@ -7,7 +7,7 @@
 
 /// Inputs of at least this many bytes go to the vector form. Below, its set-up costs more than it saves
 /// (`cargo run --release -p linerate-net --example net_probe`).
-const WIDE_FROM: usize = 128;
+const WIDE_FROM: usize = 160;
 
 /// An unfolded one's complement sum of 16-bit words.
 ///

@@ -59,7 +59,7 @@ fn everything(frame: &[u8]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
     fn flipped_frames(recipe in recipe(), flips in proptest::collection::vec((0usize..100, any::<u8>()), 0..6)) {
@@ -113,7 +113,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(25))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn frames_cut_at_every_byte(recipe in recipe()) {

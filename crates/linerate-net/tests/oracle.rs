@@ -67,7 +67,7 @@ fn check_parse(frame: &[u8]) -> Result<bool, TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(800))]
+    #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
     fn offsets_and_lengths_are_the_oracles(recipe in recipe()) {

@@ -230,6 +230,15 @@ fn what_only_looks_like_a_tunnel() {
 }
 
 #[test]
+fn the_inner_packet_has_no_claim_beyond_the_outer_udp_length() {
+    let mut frame = tunnelled(Tunnel::Vxlan, false, &v4_udp((7, 8), b"inside"));
+    let udp_len = u16::from_be_bytes([frame[38], frame[39]]);
+    frame[38..40].copy_from_slice(&(udp_len - 1).to_be_bytes());
+    let parsed = parse(&frame, ParseOptions::TUNNELS);
+    assert_eq!((parsed.outer.fault, parsed.inner.fault), (None, Some(Fault::IpLength)));
+}
+
+#[test]
 fn inner_tags_and_faults_show() {
     let inner = tagged(&v4_tcp(b"inside"), &[0x8100]);
     let parsed = parse(&tunnelled(Tunnel::Vxlan, true, &inner), ParseOptions::TUNNELS);
