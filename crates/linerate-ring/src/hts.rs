@@ -9,6 +9,7 @@
 //!   load  word, head==tail (H) <----------------  store word, head==tail (T)
 //!   load  opposite tail    (A) <- - - - - - - -   ... of the other side: store word (T)
 //!   cas   word ok          (C) <----------------  store word (T), the same value again
+//!         or failed        (F) <----------------  store word, head==tail (T)
 //!   move values
 //!   store word, head==tail (T) - - - - - - - - >  ... of the other side: load word (A)
 //! ```
@@ -93,12 +94,12 @@ impl Engine for Hts {
             if n == 0 {
                 return ask.nothing(room);
             }
-            // C: pairs with T, see above. Failure only leads back to H.
+            // C: pairs with T, see above. F: as H.
             match state.word.compare_exchange_weak(
                 word,
                 pack(head.wrapping_add(n), head),
                 e.hts_cas_ok,
-                Ordering::Relaxed,
+                e.head_cas_fail,
             ) {
                 Ok(_) => {
                     protocol_assert!(room <= ask.capacity, "room {room} of {}", ask.capacity);
@@ -108,7 +109,7 @@ impl Engine for Hts {
                     }
                     return Grant { pos: head, n, room };
                 }
-                Err(_) => word = state.word.load(e.head_load), // H
+                Err(newer) => word = newer,
             }
         }
     }

@@ -5,6 +5,12 @@ mod copy;
 mod handle;
 mod hold;
 mod hts;
+#[cfg(all(test, loom))]
+mod loom_modes;
+#[cfg(all(test, loom))]
+mod loom_mutants;
+#[cfg(all(test, loom))]
+mod loom_scenes;
 mod make;
 mod methods;
 mod multi;

@@ -19,7 +19,7 @@ pub(crate) struct Edges {
     pub head_load: Ordering,
     /// C: compare-and-swap of the own head, when it succeeds. Pairs with H and F. (MPMC, RTS.)
     pub head_cas_ok: Ordering,
-    /// F: the same when it fails and hands out the newer head. Pairs with C. (MPMC, RTS.)
+    /// F: the same when it fails and hands out the newer head. Pairs with C; in HTS with T. (MPMC, RTS, HTS.)
     pub head_cas_fail: Ordering,
     /// W: the wait for those who reserved before us. Pairs with T of the same side. (MPMC.)
     pub tail_wait: Ordering,
@@ -35,7 +35,7 @@ pub(crate) struct Edges {
     pub seq_load: Ordering,
     /// S: store of a slot's sequence number. Pairs with Q of the opposite side. (Slots.)
     pub seq_store: Ordering,
-    /// DPDK 17.05 to 25.07: head loaded relaxed, then an acquire fence. Only models turn it on.
+    /// What DPDK shipped from 2018 to 2025: head loaded relaxed, then an acquire fence. Only models turn it on.
     #[cfg(loom)]
     pub fence_after_head: bool,
 }

@@ -87,6 +87,7 @@ impl<T> View<T> {
         unsafe { self.base.as_ptr().add((pos & self.mask) as usize) }
     }
 
+    #[cfg(not(loom))]
     /// How many of `n` slots from `pos` on lie before the end of the storage.
     #[inline(always)]
     pub(crate) fn before_wrap(self, pos: u32, n: u32) -> u32 {
