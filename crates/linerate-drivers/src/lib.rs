@@ -5,12 +5,13 @@
 pub mod null;
 
 pub mod pcap;
+pub mod ring;
 
 use linerate_mem::Clock;
 use linerate_port::{DriverEntry, Port, PortError, PortId, PortSpec};
 
 /// Every driver of this crate, by name.
-pub const DRIVERS: &[DriverEntry] = &[null::ENTRY, pcap::ENTRY];
+pub const DRIVERS: &[DriverEntry] = &[null::ENTRY, pcap::ENTRY, ring::ENTRY];
 
 /// Makes a port from its description.
 ///
