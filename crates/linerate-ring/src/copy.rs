@@ -10,7 +10,10 @@ const CALL_FROM: usize = 16;
 /// `src` is valid for reads and `dst` for writes of `n` elements, and they do not overlap.
 #[inline(always)]
 pub(crate) unsafe fn move_elems<T>(src: *const T, dst: *mut T, n: usize) {
-    if size_of::<T>() <= 16 && n < CALL_FROM {
+    if n == 1 {
+        // SAFETY: passed on from the caller.
+        unsafe { dst.copy_from_nonoverlapping(src, 1) };
+    } else if size_of::<T>() <= 16 && n < CALL_FROM {
         let mut i = 0;
         macro_rules! step {
             ($k:literal) => {

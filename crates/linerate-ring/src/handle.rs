@@ -5,18 +5,23 @@ use core::fmt;
 use crate::Ring;
 use crate::side::{Moved, Shared, Side, Want};
 use crate::single::Single;
+use crate::storage::View;
 use crate::sync::Arc;
 
 /// The end that elements go in. With a [`Single`] side it can be sent to another thread but neither cloned
 /// nor shared, and its methods take `&mut self`; with a shared side it can, and they take `&self`.
 pub struct Producer<T, P: Side = Single, C: Side = P> {
     pub(crate) local: P::Local,
+    /// The ring's slots, one step nearer than through the ring.
+    view: View<T>,
     pub(crate) ring: Arc<Ring<T, P, C>>,
 }
 
 /// The end that elements come out of; see [`Producer`] for what may be shared.
 pub struct Consumer<T, P: Side = Single, C: Side = P> {
     pub(crate) local: C::Local,
+    /// The ring's slots, one step nearer than through the ring.
+    view: View<T>,
     pub(crate) ring: Arc<Ring<T, P, C>>,
 }
 
@@ -24,7 +29,7 @@ macro_rules! common {
     ($name:ident, $side:ident) => {
         impl<T, P: Side, C: Side> $name<T, P, C> {
             pub(crate) fn new(ring: Arc<Ring<T, P, C>>, local: $side::Local) -> Self {
-                Self { local, ring }
+                Self { local, view: ring.view(), ring }
             }
 
             /// The ring that this is an end of, for its counts.
@@ -82,13 +87,13 @@ common!(Consumer, C);
 
 impl<T, P: Shared, C: Side> Clone for Producer<T, P, C> {
     fn clone(&self) -> Self {
-        Self { local: (), ring: Arc::clone(&self.ring) }
+        Self { local: (), view: self.view, ring: Arc::clone(&self.ring) }
     }
 }
 
 impl<T, P: Side, C: Shared> Clone for Consumer<T, P, C> {
     fn clone(&self) -> Self {
-        Self { local: (), ring: Arc::clone(&self.ring) }
+        Self { local: (), view: self.view, ring: Arc::clone(&self.ring) }
     }
 }
 
@@ -97,8 +102,8 @@ impl<T, C: Side> Producer<T, Single, C> {
     /// As `Ring::put_with`.
     #[inline(always)]
     unsafe fn put<const EXACT: bool>(&mut self, src: *const T, n: usize, want: Want) -> Moved {
-        // SAFETY: passed on.
-        unsafe { self.ring.put_with::<EXACT>(&mut self.local, src, n, want) }
+        // SAFETY: the view is the ring's since `new`; the rest is passed on.
+        unsafe { self.ring.put_with::<EXACT>(self.view, &mut self.local, src, n, want) }
     }
 
     crate::methods::producer_methods!(self, &mut self);
@@ -109,8 +114,8 @@ impl<T, P: Shared, C: Side> Producer<T, P, C> {
     /// As `Ring::put_with`.
     #[inline(always)]
     unsafe fn put<const EXACT: bool>(&self, src: *const T, n: usize, want: Want) -> Moved {
-        // SAFETY: passed on.
-        unsafe { self.ring.put_with::<EXACT>(&mut (), src, n, want) }
+        // SAFETY: the view is the ring's since `new`; the rest is passed on.
+        unsafe { self.ring.put_with::<EXACT>(self.view, &mut (), src, n, want) }
     }
 
     crate::methods::producer_methods!(self, &self);
@@ -121,8 +126,8 @@ impl<T, P: Side> Consumer<T, P, Single> {
     /// As `Ring::take_with`.
     #[inline(always)]
     unsafe fn take<const EXACT: bool>(&mut self, dst: *mut T, n: usize, want: Want) -> Moved {
-        // SAFETY: passed on.
-        unsafe { self.ring.take_with::<EXACT>(&mut self.local, dst, n, want) }
+        // SAFETY: the view is the ring's since `new`; the rest is passed on.
+        unsafe { self.ring.take_with::<EXACT>(self.view, &mut self.local, dst, n, want) }
     }
 
     crate::methods::consumer_methods!(self, &mut self);
@@ -133,8 +138,8 @@ impl<T, P: Side, C: Shared> Consumer<T, P, C> {
     /// As `Ring::take_with`.
     #[inline(always)]
     unsafe fn take<const EXACT: bool>(&self, dst: *mut T, n: usize, want: Want) -> Moved {
-        // SAFETY: passed on.
-        unsafe { self.ring.take_with::<EXACT>(&mut (), dst, n, want) }
+        // SAFETY: the view is the ring's since `new`; the rest is passed on.
+        unsafe { self.ring.take_with::<EXACT>(self.view, &mut (), dst, n, want) }
     }
 
     crate::methods::consumer_methods!(self, &self);

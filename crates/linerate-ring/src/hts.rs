@@ -33,7 +33,7 @@ pub enum Hts {}
 
 #[derive(Debug)]
 pub struct State {
-    /// Low half: head. High half: tail.
+    /// High half: head. Low half: tail.
     word: CachePadded<AtomicU64>,
     /// The opposite tail as last seen. On a line of its own: the opposite side polls the word.
     seen: CachePadded<AtomicU32>,
@@ -41,7 +41,7 @@ pub struct State {
 
 #[inline(always)]
 fn pack(head: u32, tail: u32) -> u64 {
-    u64::from(head) | u64::from(tail) << 32
+    u64::from(head) << 32 | u64::from(tail)
 }
 
 impl Side for Hts {}
@@ -61,11 +61,11 @@ impl Engine for Hts {
         }
     }
 
-    fn local(_: u32) {}
+    fn local(_: u32, _: u32) {}
 
     #[inline(always)]
     fn published(state: &State, order: Ordering) -> u32 {
-        (state.word.load(order) >> 32) as u32
+        state.word.load(order) as u32
     }
 
     #[inline(always)]
@@ -74,7 +74,7 @@ impl Engine for Hts {
         // H: pairs with T of the thread that held the operation last.
         let mut word = state.word.load(e.head_load);
         loop {
-            let head = word as u32;
+            let head = word as u32; // the tail, that is
             if head != (word >> 32) as u32 {
                 spin();
                 word = state.word.load(e.head_load); // H
@@ -85,7 +85,7 @@ impl Engine for Hts {
             let mut seen = before;
             let mut room = ask.base.wrapping_add(seen).wrapping_sub(head);
             // A room above the capacity: `seen` is newer than the word, C would fail. Look again.
-            if room < ask.n || room > ask.capacity || ask.exact {
+            if !ask.fits(room) || room > ask.capacity || ask.exact {
                 // A: pairs with T of the opposite side.
                 seen = O::published(opposite, e.opposite_tail);
                 room = ask.base.wrapping_add(seen).wrapping_sub(head);
@@ -97,7 +97,7 @@ impl Engine for Hts {
             // C: pairs with T, see above. F: as H.
             match state.word.compare_exchange_weak(
                 word,
-                pack(head.wrapping_add(n), head),
+                word.wrapping_add(pack(n, 0)),
                 e.hts_cas_ok,
                 e.head_cas_fail,
             ) {

@@ -76,7 +76,8 @@ impl<T, P: Side, C: Side> Ring<T, P, C> {
     pub fn split(self) -> (Producer<T, P, C>, Consumer<T, P, C>) {
         let start = self.start;
         let ring = Arc::new(self);
-        (Producer::new(Arc::clone(&ring), P::local(start)), Consumer::new(ring, C::local(start)))
+        let (p, c) = (P::local(start, ring.capacity), C::local(start, 0));
+        (Producer::new(Arc::clone(&ring), p), Consumer::new(ring, c))
     }
 
     /// How many elements fit.
@@ -155,7 +156,7 @@ impl<T, P: Side, C: Side> Ring<T, P, C> {
         want: Want,
     ) -> Grant {
         let capacity = self.capacity;
-        let ask = Ask { n: clip(n), want, base: capacity, capacity, exact: EXACT };
+        let ask = Ask { n, want, base: capacity, capacity, exact: EXACT };
         P::reserve::<C>(&self.prod, local, &self.cons, ask, &self.table().prod)
     }
 
@@ -167,17 +168,19 @@ impl<T, P: Side, C: Side> Ring<T, P, C> {
         n: usize,
         want: Want,
     ) -> Grant {
-        let ask = Ask { n: clip(n), want, base: 0, capacity: self.capacity, exact: EXACT };
+        let ask = Ask { n, want, base: 0, capacity: self.capacity, exact: EXACT };
         C::reserve::<P>(&self.cons, local, &self.prod, ask, &self.table().cons)
     }
 
     /// Moves up to `n` values from `src` into the ring.
     ///
     /// # Safety
-    /// `src` is valid for `n` reads, and the caller gives up as many of the values as the answer counts.
+    /// `view` is this ring's, `src` is valid for `n` reads, and the caller gives up as many of the values as
+    /// the answer counts.
     #[inline(always)]
     pub(crate) unsafe fn put_with<const EXACT: bool>(
         &self,
+        view: View<T>,
         local: &mut P::Local,
         src: *const T,
         n: usize,
@@ -190,7 +193,7 @@ impl<T, P: Side, C: Side> Ring<T, P, C> {
         let g = self.reserve_slots::<EXACT>(local, n, want);
         if g.n != 0 {
             // SAFETY: the slots were granted to us; src is the caller's promise.
-            unsafe { self.view().put(g.pos, src, g.n) };
+            unsafe { view.put(g.pos, src, g.n) };
             P::publish(&self.prod, local, g.pos, g.n, &self.table().prod);
         }
         Moved { count: g.n as usize, left: (g.room - g.n) as usize }
@@ -199,10 +202,11 @@ impl<T, P: Side, C: Side> Ring<T, P, C> {
     /// Moves up to `n` values out of the ring to `dst`.
     ///
     /// # Safety
-    /// `dst` is valid for `n` writes.
+    /// `view` is this ring's, and `dst` is valid for `n` writes.
     #[inline(always)]
     pub(crate) unsafe fn take_with<const EXACT: bool>(
         &self,
+        view: View<T>,
         local: &mut C::Local,
         dst: *mut T,
         n: usize,
@@ -215,17 +219,11 @@ impl<T, P: Side, C: Side> Ring<T, P, C> {
         let g = self.reserve_values::<EXACT>(local, n, want);
         if g.n != 0 {
             // SAFETY: the values were granted to us; dst is the caller's promise.
-            unsafe { self.view().take(g.pos, dst, g.n) };
+            unsafe { view.take(g.pos, dst, g.n) };
             C::publish(&self.cons, local, g.pos, g.n, &self.table().cons);
         }
         Moved { count: g.n as usize, left: (g.room - g.n) as usize }
     }
-}
-
-/// A count that does not fit 32 bits is more than any ring holds, and the bound still is.
-#[inline(always)]
-fn clip(n: usize) -> u32 {
-    if n > u32::MAX as usize { u32::MAX } else { n as u32 }
 }
 
 impl<T, P: Shared, C: Side> Ring<T, P, C> {
@@ -234,7 +232,7 @@ impl<T, P: Shared, C: Side> Ring<T, P, C> {
     #[inline(always)]
     unsafe fn put<const EXACT: bool>(&self, src: *const T, n: usize, want: Want) -> Moved {
         // SAFETY: passed on.
-        unsafe { self.put_with::<EXACT>(&mut (), src, n, want) }
+        unsafe { self.put_with::<EXACT>(self.view(), &mut (), src, n, want) }
     }
 
     crate::methods::producer_methods!(self, &self);
@@ -246,7 +244,7 @@ impl<T, P: Side, C: Shared> Ring<T, P, C> {
     #[inline(always)]
     unsafe fn take<const EXACT: bool>(&self, dst: *mut T, n: usize, want: Want) -> Moved {
         // SAFETY: passed on.
-        unsafe { self.take_with::<EXACT>(&mut (), dst, n, want) }
+        unsafe { self.take_with::<EXACT>(self.view(), &mut (), dst, n, want) }
     }
 
     crate::methods::consumer_methods!(self, &self);

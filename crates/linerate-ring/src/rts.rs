@@ -69,7 +69,7 @@ impl Engine for Rts {
         }
     }
 
-    fn local(_: u32) {}
+    fn local(_: u32, _: u32) {}
 
     #[inline(always)]
     fn published(state: &State, order: Ordering) -> u32 {
@@ -118,20 +118,16 @@ impl Engine for Rts {
         // L: pairs with U of the threads of this side that ended before us.
         let mut word = state.tail.load(e.rts_tail_load);
         loop {
-            let (mut pos, mut count) = unpack(word);
-            count = count.wrapping_add(1);
             // Relaxed: L or M has made it new enough.
-            let (head, started) = unpack(state.head.load(Ordering::Relaxed));
-            if count == started {
-                pos = head;
-            }
+            let head = state.head.load(Ordering::Relaxed);
+            // One more is done. When that is all that were started, the tail is where the head is.
+            let next = if (head >> 32) as u32 == ((word >> 32) as u32).wrapping_add(1) {
+                head
+            } else {
+                word.wrapping_add(1 << 32)
+            };
             // U: pairs with A of the opposite side and with L, M of this one. M: pairs with U.
-            match state.tail.compare_exchange_weak(
-                word,
-                pack(pos, count),
-                e.rts_tail_cas_ok,
-                e.rts_tail_cas_fail,
-            ) {
+            match state.tail.compare_exchange_weak(word, next, e.rts_tail_cas_ok, e.rts_tail_cas_fail) {
                 Ok(_) => return,
                 Err(newer) => word = newer,
             }

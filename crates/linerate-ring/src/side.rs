@@ -27,7 +27,7 @@ pub struct Moved {
 #[derive(Clone, Copy)]
 pub(crate) struct Ask {
     /// Elements wanted, at least 1.
-    pub n: u32,
+    pub n: usize,
     pub want: Want,
     /// The capacity for producers, 0 for consumers: room = base + opposite tail - own head.
     pub base: u32,
@@ -47,11 +47,18 @@ pub(crate) struct Grant {
 }
 
 impl Ask {
+    /// Whether `room` admits all of the wanted elements.
+    #[inline(always)]
+    pub(crate) fn fits(&self, room: u32) -> bool {
+        room as usize >= self.n
+    }
+
     /// How many of the wanted elements `room` admits; 0 when it is not enough for this kind of call.
     #[inline(always)]
     pub(crate) fn admitted(&self, room: u32) -> u32 {
-        if room >= self.n {
-            self.n
+        if self.fits(room) {
+            // No cut: not above `room`.
+            self.n as u32
         } else {
             match self.want {
                 Want::Bulk => 0,
@@ -78,8 +85,9 @@ pub trait Engine: Sized + 'static {
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn state(size: RingSize) -> Self::State;
+    /// `base` as in [`Ask`].
     #[doc(hidden)]
-    fn local(start: u32) -> Self::Local;
+    fn local(start: u32, base: u32) -> Self::Local;
     /// The position up to which this side has published.
     #[doc(hidden)]
     fn published(state: &Self::State, order: Ordering) -> u32;

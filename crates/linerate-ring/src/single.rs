@@ -36,8 +36,8 @@ pub struct State {
 pub struct Local {
     /// Own index: all before it is published.
     index: u32,
-    /// The opposite tail as last seen.
-    seen: u32,
+    /// Where the room ends, by the opposite tail as last seen: that tail, and a capacity on for a producer.
+    limit: u32,
     not_sync: PhantomData<Cell<()>>,
 }
 
@@ -53,8 +53,8 @@ impl Engine for Single {
         State { tail: CachePadded::new(AtomicU32::new(size.start())) }
     }
 
-    fn local(start: u32) -> Local {
-        Local { index: start, seen: start, not_sync: PhantomData }
+    fn local(start: u32, base: u32) -> Local {
+        Local { index: start, limit: start.wrapping_add(base), not_sync: PhantomData }
     }
 
     #[inline(always)]
@@ -65,11 +65,11 @@ impl Engine for Single {
     #[inline(always)]
     #[allow(private_interfaces)]
     fn reserve<O: Engine>(_: &State, local: &mut Local, opposite: &O::State, ask: Ask, e: &Edges) -> Grant {
-        let mut room = ask.base.wrapping_add(local.seen).wrapping_sub(local.index);
-        if room < ask.n || ask.exact {
+        let mut room = local.limit.wrapping_sub(local.index);
+        if !ask.fits(room) || ask.exact {
             // A: pairs with T of the opposite side.
-            local.seen = O::published(opposite, e.opposite_tail);
-            room = ask.base.wrapping_add(local.seen).wrapping_sub(local.index);
+            local.limit = O::published(opposite, e.opposite_tail).wrapping_add(ask.base);
+            room = local.limit.wrapping_sub(local.index);
         }
         protocol_assert!(room <= ask.capacity, "room {room} of {}", ask.capacity);
         Grant { pos: local.index, n: ask.admitted(room), room }

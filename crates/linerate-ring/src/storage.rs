@@ -103,13 +103,19 @@ impl<T> View<T> {
         self.slot(pos).cast()
     }
 
+    /// Whether `n` slots from `pos` on lie before the end of the storage. No wrap: both are below 2^31.
+    #[inline(always)]
+    fn fits(self, pos: u32, n: u32) -> bool {
+        n == 1 || (pos & self.mask) + n <= self.mask + 1
+    }
+
     /// Moves `n` values from `src` into the slots from `pos` on.
     ///
     /// # Safety
     /// The caller owns these slots, `n` is at most the storage, `src` is valid for `n` reads.
     #[inline(always)]
     pub(crate) unsafe fn put(self, pos: u32, src: *const T, n: u32) {
-        if self.before_wrap(pos, n) == n {
+        if self.fits(pos, n) {
             // SAFETY: n slots follow without a wrap; ownership is the caller's promise.
             unsafe { crate::copy::move_elems(src, self.ptr(pos), n as usize) };
         } else {
@@ -134,7 +140,7 @@ impl<T> View<T> {
     /// The caller owns these slots and they hold values, `dst` is valid for `n` writes.
     #[inline(always)]
     pub(crate) unsafe fn take(self, pos: u32, dst: *mut T, n: u32) {
-        if self.before_wrap(pos, n) == n {
+        if self.fits(pos, n) {
             // SAFETY: n slots follow without a wrap; ownership is the caller's promise.
             unsafe { crate::copy::move_elems(self.ptr(pos), dst, n as usize) };
         } else {
