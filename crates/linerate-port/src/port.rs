@@ -1,14 +1,18 @@
-//! The port: a driver behind the checks that every port needs.
+//! The port: a driver behind the checks that every port needs. Here is its life; what can be changed meanwhile
+//! is in `control`, what it counts in `counters`.
+
+mod control;
+mod counters;
+#[cfg(test)]
+mod tests;
 
 use crate::{
-    Capabilities, DriverContext, ETHER_OVERHEAD, EventSink, FilterState, FlowId, FlowRule, LinkState,
-    MacAddress, PortConfig, PortDriver, PortError, PortEvent, PortId, PortInfo, PortStats, ProgramCounters,
-    QueueId, RssConfig, RxContext, RxDriver, RxOffloads, RxQueue, RxQueueConfig, TxContext, TxDriver,
-    TxQueue, TxQueueConfig, Xstat,
-    flow::{FlowError, FlowHits},
-    queue::{Home, QueueGate, at_home},
+    Capabilities, DriverContext, ETHER_OVERHEAD, EventSink, FilterState, FlowId, FlowRule, PortConfig,
+    PortDriver, PortError, PortId, PortInfo, PortStats, ProgramCounters, QueueId, RssConfig, RxContext,
+    RxDriver, RxOffloads, RxQueue, RxQueueConfig, TxContext, TxDriver, TxQueue, TxQueueConfig,
+    queue::{Home, QueueGate, Switch, at_home},
     state::{PortState, PortStep},
-    stats::{SharedRx, SharedTx, basic_xstats},
+    stats::{SharedRx, SharedTx},
 };
 use core::fmt;
 use linerate_mbuf::Mempool;
@@ -19,15 +23,36 @@ use std::{
 };
 
 /// A queue as the port keeps it.
-struct Slot<D: ?Sized, C> {
+struct Slot<D: ?Sized, B> {
     home: Home<D>,
     gate: Arc<QueueGate>,
-    counters: C,
+    /// What it counts. Kept when the queue is set up again, so that no counter goes back.
+    books: B,
     deferred: bool,
 }
 
-type RxSlot = Slot<dyn RxDriver, SharedRx>;
+/// What a receive queue counts. A program's verdicts are counted by queue: a counter has one writer.
+#[derive(Clone, Default)]
+struct RxBooks {
+    counters: SharedRx,
+    program: Arc<ProgramCounters>,
+}
+
+type RxSlot = Slot<dyn RxDriver, RxBooks>;
 type TxSlot = Slot<dyn TxDriver, SharedTx>;
+
+impl<D: ?Sized + Switch, B> Slot<D, B> {
+    /// Starts or stops it: at once if it is home, else at its owner's next call.
+    fn switch(&self, run: bool) -> Result<(), PortError> {
+        match at_home(&self.home).as_deref_mut() {
+            Some(driver) => self.gate.switch(driver, run),
+            None => {
+                self.gate.request(run);
+                Ok(())
+            }
+        }
+    }
+}
 
 /// A port of any driver.
 ///
@@ -46,7 +71,8 @@ pub struct Port {
     rx: Vec<Option<RxSlot>>,
     tx: Vec<Option<TxSlot>>,
     pools: Vec<Option<Mempool>>,
-    program: Arc<ProgramCounters>,
+    /// The driver was started and not stopped since.
+    running: bool,
     filters: FilterState,
     flows: BTreeMap<FlowId, FlowRule>,
     next_flow: u32,
@@ -79,7 +105,7 @@ impl Port {
             rx: Vec::new(),
             tx: Vec::new(),
             pools: Vec::new(),
-            program: Arc::default(),
+            running: false,
             filters: FilterState::default(),
             flows: BTreeMap::new(),
             next_flow: 0,
@@ -167,14 +193,22 @@ impl Port {
         if let Some(rss) = &config.rss {
             self.check_rss(rss, config.rx_queues)?;
         }
+        for (id, rule) in &self.flows {
+            let kept = rule.check(config.rx_queues);
+            kept.map_err(|e| PortError::Invalid {
+                port: self.id,
+                what: format!("flow rule {}", id.0),
+                why: format!("{e}; destroy it first"),
+            })?;
+        }
         self.driver.configure(&config)?;
         self.rx = (0..config.rx_queues).map(|_| None).collect();
         self.tx = (0..config.tx_queues).map(|_| None).collect();
         self.pools = vec![None; config.rx_queues.into()];
         self.config = config;
-        // The queues' counters begin anew.
+        // The queues' counters begin anew; the driver's own go on.
         self.baseline = PortStats::default();
-        self.xbaseline.clear();
+        self.xbaseline = self.raw_xstats().into_iter().map(|x| (x.name, x.value)).collect();
         self.state = PortState::Configured;
         Ok(())
     }
@@ -220,21 +254,25 @@ impl Port {
             return Err(PortError::QueueTaken { port: self.id, kind: "rx", queue: queue.0 });
         }
         self.check_room(self.config.mtu, &rx.pool)?;
+        if rx.deferred_start {
+            self.need(Capabilities::QUEUE_STOP, "way to start a single queue later")?;
+        }
         let l = &self.info.limits;
         rx.descriptors = Self::descriptors(rx.descriptors, l.default_descriptors.0, l.rx_descriptors);
-        let counters = SharedRx::default();
+        let books = self.rx[queue.index()].as_ref().map_or_else(RxBooks::default, |s| s.books.clone());
         let (deferred, pool) = (rx.deferred_start, rx.pool.clone());
         let driver = self.driver.rx_queue(RxContext {
             port: self.id,
             queue,
             config: self.config.clone(),
             rx,
-            counters: counters.clone(),
-            program: self.program.clone(),
+            counters: books.counters.clone(),
+            program: books.program.clone(),
             clock: self.clock.clone(),
         })?;
         let home = Arc::new(Mutex::new(Some(driver)));
-        self.rx[queue.index()] = Some(Slot { home, gate: Arc::new(QueueGate::new()), counters, deferred });
+        let gate = Arc::new(QueueGate::new(self.events.clone(), "rx", queue));
+        self.rx[queue.index()] = Some(Slot { home, gate, books, deferred });
         self.pools[queue.index()] = Some(pool);
         Ok(())
     }
@@ -250,20 +288,24 @@ impl Port {
         if self.tx[queue.index()].as_ref().is_some_and(|s| at_home(&s.home).is_none()) {
             return Err(PortError::QueueTaken { port: self.id, kind: "tx", queue: queue.0 });
         }
+        if tx.deferred_start {
+            self.need(Capabilities::QUEUE_STOP, "way to start a single queue later")?;
+        }
         let l = &self.info.limits;
         tx.descriptors = Self::descriptors(tx.descriptors, l.default_descriptors.1, l.tx_descriptors);
-        let counters = SharedTx::default();
+        let books = self.tx[queue.index()].as_ref().map_or_else(SharedTx::default, |s| s.books.clone());
         let deferred = tx.deferred_start;
         let driver = self.driver.tx_queue(TxContext {
             port: self.id,
             queue,
             config: self.config.clone(),
             tx,
-            counters: counters.clone(),
+            counters: books.clone(),
             clock: self.clock.clone(),
         })?;
         let home = Arc::new(Mutex::new(Some(driver)));
-        self.tx[queue.index()] = Some(Slot { home, gate: Arc::new(QueueGate::new()), counters, deferred });
+        let gate = Arc::new(QueueGate::new(self.events.clone(), "tx", queue));
+        self.tx[queue.index()] = Some(Slot { home, gate, books, deferred });
         Ok(())
     }
 
@@ -292,44 +334,35 @@ impl Port {
             self.check_room(self.config.mtu, pool)?;
         }
         self.driver.start()?;
+        self.running = true;
         let started = self.start_queues();
         if started.is_err() {
-            self.stop_queues();
-            self.driver.stop();
+            self.halt();
         } else {
             self.state = PortState::Started;
         }
         started
     }
 
+    /// Transmit queues first: whoever receives may answer.
     fn start_queues(&mut self) -> Result<(), PortError> {
         for s in self.tx.iter().flatten().filter(|s| !s.deferred) {
-            if let Some(d) = at_home(&s.home).as_mut() {
-                d.start()?;
-                s.gate.set(true);
-            }
+            s.switch(true)?;
         }
         for s in self.rx.iter().flatten().filter(|s| !s.deferred) {
-            if let Some(d) = at_home(&s.home).as_mut() {
-                d.start()?;
-                s.gate.set(true);
-            }
+            s.switch(true)?;
         }
         Ok(())
     }
 
-    fn stop_queues(&mut self) {
-        for s in self.rx.iter().flatten().filter(|s| s.gate.is_on()) {
-            if let Some(d) = at_home(&s.home).as_mut() {
-                d.stop();
-            }
-            s.gate.set(false);
-        }
-        for s in self.tx.iter().flatten().filter(|s| s.gate.is_on()) {
-            if let Some(d) = at_home(&s.home).as_mut() {
-                d.stop();
-            }
-            s.gate.set(false);
+    /// Stops what runs, queues before the driver. A queue that is out (only when a port is dropped under its
+    /// owner) stops at its owner's next call, or when it is dropped.
+    fn halt(&mut self) {
+        // Stopping cannot fail.
+        let _ = self.rx.iter().flatten().try_for_each(|s| s.switch(false));
+        let _ = self.tx.iter().flatten().try_for_each(|s| s.switch(false));
+        if std::mem::take(&mut self.running) {
+            self.driver.stop();
         }
     }
 
@@ -352,19 +385,16 @@ impl Port {
     ///
     /// Not started, or a queue is still out; nothing is stopped then.
     pub fn stop(&mut self) -> Result<(), PortError> {
-        if self.state == PortState::Started && self.events.is_removed() {
+        let removed = match self.step(PortStep::Stop) {
             // An orderly end for a device that went away: the queues give back what they hold.
-            self.queues_out()?;
-            self.stop_queues();
-            self.driver.stop();
-            self.state = PortState::Removed;
-            return Ok(());
-        }
-        self.step(PortStep::Stop)?;
+            Err(PortError::Removed { .. }) if self.running => true,
+            other => other.map(|()| false)?,
+        };
         self.queues_out()?;
-        self.stop_queues();
-        self.driver.stop();
-        self.state = PortState::Configured;
+        self.halt();
+        if !removed {
+            self.state = PortState::Configured;
+        }
         Ok(())
     }
 
@@ -381,7 +411,7 @@ impl Port {
     }
 
     fn shut(&mut self) {
-        self.stop_queues();
+        self.halt();
         self.rx.clear();
         self.tx.clear();
         self.pools.clear();
@@ -393,16 +423,18 @@ impl Port {
     ///
     /// # Errors
     ///
-    /// Still started, a queue is out, or the device cannot.
+    /// Still started, or the device cannot; if it failed to, the queues must be set up again.
     pub fn reset(&mut self) -> Result<(), PortError> {
         self.step(PortStep::Reset)?;
         self.need(Capabilities::RESET, "reset")?;
-        self.queues_out()?;
-        self.stop_queues();
+        // Given up first: no queue may outlive the reset of what it stands on. If that fails they are missing.
+        self.rx.iter_mut().for_each(|s| *s = None);
+        self.tx.iter_mut().for_each(|s| *s = None);
+        self.pools.iter_mut().for_each(|p| *p = None);
+        self.driver.reset()?;
         self.rx.clear();
         self.tx.clear();
         self.pools.clear();
-        self.driver.reset()?;
         self.filters = FilterState::default();
         self.flows.clear();
         self.info = self.driver.info();
@@ -452,306 +484,16 @@ impl Port {
         if slot.gate.is_on() == run {
             return Ok(());
         }
-        match at_home(&slot.home).as_mut() {
-            Some(d) => {
-                if run {
-                    d.start()?
-                } else {
-                    d.stop()
-                }
-                slot.gate.set(run);
-            }
-            None => slot.gate.request(run),
-        }
-        Ok(())
-    }
-
-    /// Starts or stops a single transmit queue: at once if it is home, else at its owner's next send.
-    ///
-    /// # Errors
-    ///
-    /// Not started, no such queue, or the port cannot.
-    pub fn set_tx_queue_running(&mut self, queue: QueueId, run: bool) -> Result<(), PortError> {
-        self.step(PortStep::UseQueue)?;
-        self.need(Capabilities::QUEUE_STOP, "way to stop a single queue")?;
-        self.queue_exists("transmit queue", queue, self.tx.len())?;
-        let Some(slot) = &self.tx[queue.index()] else { return Ok(()) };
-        if slot.gate.is_on() == run {
-            return Ok(());
-        }
-        match at_home(&slot.home).as_mut() {
-            Some(d) => {
-                if run {
-                    d.start()?
-                } else {
-                    d.stop()
-                }
-                slot.gate.set(run);
-            }
-            None => slot.gate.request(run),
-        }
-        Ok(())
-    }
-
-    /// Sets the MTU; the limit is inclusive.
-    ///
-    /// # Errors
-    ///
-    /// Out of range, frames would not fit the buffers, or the port is started.
-    pub fn set_mtu(&mut self, mtu: u32) -> Result<(), PortError> {
-        self.step(PortStep::SetMtu)?;
-        let l = self.info.limits;
-        self.range("MTU", mtu.into(), l.min_mtu.into(), l.max_mtu.into())?;
-        for pool in self.pools.iter().flatten() {
-            self.check_room(mtu, pool)?;
-        }
-        self.driver.set_mtu(mtu)?;
-        self.config.mtu = mtu;
-        Ok(())
-    }
-
-    /// Sets promiscuous and all-multicast mode.
-    ///
-    /// # Errors
-    ///
-    /// The port cannot.
-    pub fn set_promiscuous(&mut self, promiscuous: bool, all_multicast: bool) -> Result<(), PortError> {
-        self.step(PortStep::Adjust)?;
-        self.need(Capabilities::PROMISCUOUS, "promiscuous mode")?;
-        self.driver.set_promiscuous(promiscuous, all_multicast)?;
-        self.filters.promiscuous = promiscuous;
-        self.filters.all_multicast = all_multicast;
-        Ok(())
-    }
-
-    /// Adds (or removes) a MAC address besides the port's own. Adding one twice changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// Not assignable (a group is, as a filter), too many, or the port cannot.
-    pub fn set_mac(&mut self, address: MacAddress, add: bool) -> Result<(), PortError> {
-        self.step(PortStep::Adjust)?;
-        self.need(Capabilities::MAC_FILTER, "filter for MAC addresses")?;
-        if address == MacAddress::default() {
-            let (what, why) = (address.to_string(), "the zero address addresses nobody".into());
-            return Err(PortError::Invalid { port: self.id, what, why });
-        }
-        if add == self.filters.mac.contains(&address) {
-            return Ok(());
-        }
-        if add {
-            let (have, max) = (self.filters.mac.len() as u64 + 2, self.info.limits.max_mac_addresses.into());
-            self.range("MAC addresses", have, 1, max)?;
-        }
-        self.driver.set_mac(address, add)?;
-        if add {
-            self.filters.mac.insert(address)
-        } else {
-            self.filters.mac.remove(&address)
-        };
-        Ok(())
-    }
-
-    /// Adds (or removes) a VLAN to those taken; with none, all are.
-    ///
-    /// # Errors
-    ///
-    /// Over 4094, or the port cannot.
-    pub fn set_vlan(&mut self, vlan: u16, add: bool) -> Result<(), PortError> {
-        self.step(PortStep::Adjust)?;
-        self.need(Capabilities::VLAN_FILTER, "filter for VLANs")?;
-        self.range("VLAN", vlan.into(), 0, 4094)?;
-        if add == self.filters.vlans.contains(&vlan) {
-            return Ok(());
-        }
-        self.driver.set_vlan(vlan, add)?;
-        if add {
-            self.filters.vlans.insert(vlan)
-        } else {
-            self.filters.vlans.remove(&vlan)
-        };
-        Ok(())
-    }
-
-    /// The filters that stand.
-    pub fn filters(&self) -> &FilterState {
-        &self.filters
-    }
-
-    /// Sets hash key, types and redirection table.
-    ///
-    /// # Errors
-    ///
-    /// They do not fit the port, or it cannot.
-    pub fn set_rss(&mut self, rss: RssConfig) -> Result<(), PortError> {
-        self.step(PortStep::Adjust)?;
-        self.check_rss(&rss, self.config.rx_queues)?;
-        self.driver.set_rss(&rss)?;
-        self.config.rss = Some(rss);
-        Ok(())
-    }
-
-    /// Creates a flow rule.
-    ///
-    /// # Errors
-    ///
-    /// The rule is wrong, or the port cannot.
-    pub fn create_flow(&mut self, rule: FlowRule) -> Result<FlowId, PortError> {
-        self.step(PortStep::Adjust)?;
-        rule.check(self.config.rx_queues).map_err(|source| PortError::Flow { port: self.id, source })?;
-        self.need(Capabilities::FLOW, "flow rules")?;
-        let id = FlowId(self.next_flow);
-        self.driver.create_flow(id, &rule)?;
-        self.next_flow += 1;
-        self.flows.insert(id, rule);
-        Ok(id)
-    }
-
-    /// Destroys a flow rule.
-    ///
-    /// # Errors
-    ///
-    /// No such rule, or the driver refuses.
-    pub fn destroy_flow(&mut self, id: FlowId) -> Result<(), PortError> {
-        self.step(PortStep::Adjust)?;
-        self.flow(id)?;
-        self.driver.destroy_flow(id)?;
-        self.flows.remove(&id);
-        Ok(())
-    }
-
-    fn flow(&self, id: FlowId) -> Result<&FlowRule, PortError> {
-        let source = FlowError::NoSuchRule { id: id.0 };
-        self.flows.get(&id).ok_or(PortError::Flow { port: self.id, source })
-    }
-
-    /// What a rule has seen.
-    ///
-    /// # Errors
-    ///
-    /// No such rule.
-    pub fn flow_hits(&self, id: FlowId) -> Result<FlowHits, PortError> {
-        self.flow(id)?;
-        Ok(self.driver.flow_hits(id))
-    }
-
-    /// The rules that stand, by number.
-    pub fn flows(&self) -> impl Iterator<Item = (FlowId, &FlowRule)> {
-        self.flows.iter().map(|(id, r)| (*id, r))
-    }
-
-    /// Sets the link up or down.
-    ///
-    /// # Errors
-    ///
-    /// The port cannot.
-    pub fn set_link(&mut self, up: bool) -> Result<(), PortError> {
-        self.step(PortStep::Adjust)?;
-        self.need(Capabilities::LINK_CONTROL, "link control")?;
-        self.driver.set_link(up)
-    }
-
-    /// The link as it is now.
-    pub fn link(&mut self) -> LinkState {
-        self.driver.poll_events();
-        self.events.link_now()
-    }
-
-    /// Everything that happened since the last call, in order.
-    pub fn events(&mut self) -> Vec<PortEvent> {
-        self.driver.poll_events();
-        self.events.take()
-    }
-
-    fn raw_stats(&self) -> PortStats {
-        let bytes = self.info.capabilities.contains(Capabilities::BYTE_COUNTS).then_some(0);
-        let mut s = PortStats { rx_bytes: bytes, tx_bytes: bytes, ..Default::default() };
-        for c in self.rx.iter().flatten().map(|s| &s.counters) {
-            s.rx_packets += c.packets.get();
-            s.rx_bytes = s.rx_bytes.map(|b| b + c.bytes.get());
-            s.rx_missed += c.missed.get();
-            s.rx_errors += c.errors.get();
-            s.rx_nombuf += c.nombuf.get();
-        }
-        for c in self.tx.iter().flatten().map(|s| &s.counters) {
-            s.tx_packets += c.packets.get();
-            s.tx_bytes = s.tx_bytes.map(|b| b + c.bytes.get());
-            s.tx_errors += c.errors.get();
-        }
-        s
-    }
-
-    /// The port's counters since it was configured or since the last reset of them.
-    pub fn stats(&self) -> PortStats {
-        self.raw_stats().since(&self.baseline)
-    }
-
-    fn raw_xstats(&self) -> Vec<Xstat> {
-        let x = |name: String, value| Xstat { name, value };
-        let mut v = Vec::new();
-        let bytes = self.info.capabilities.contains(Capabilities::BYTE_COUNTS);
-        for (q, s) in self.rx.iter().enumerate().filter_map(|(q, s)| Some((q, s.as_ref()?))) {
-            v.push(x(format!("rx_q{q}_packets"), s.counters.packets.get()));
-            if bytes {
-                v.push(x(format!("rx_q{q}_bytes"), s.counters.bytes.get()));
-            }
-            v.push(x(format!("rx_q{q}_errors"), s.counters.errors.get()));
-        }
-        for (q, s) in self.tx.iter().enumerate().filter_map(|(q, s)| Some((q, s.as_ref()?))) {
-            v.push(x(format!("tx_q{q}_packets"), s.counters.packets.get()));
-            if bytes {
-                v.push(x(format!("tx_q{q}_bytes"), s.counters.bytes.get()));
-            }
-        }
-        if self.info.capabilities.contains(Capabilities::RX_PROGRAM) {
-            let p = &self.program;
-            let all = [
-                ("pass", &p.pass),
-                ("drop", &p.drop),
-                ("tx", &p.tx),
-                ("redirect", &p.redirect),
-                ("aborted", &p.aborted),
-            ];
-            v.extend(all.map(|(n, c)| x(format!("rx_program_{n}"), c.get())));
-        }
-        v.extend(self.driver.xstats());
-        v
-    }
-
-    /// All counters by name: DPDK's names for what DPDK has, then the queues', then the driver's own.
-    pub fn xstats(&self) -> Vec<Xstat> {
-        let mut v = basic_xstats(&self.stats());
-        v.extend(self.raw_xstats().into_iter().map(|x| {
-            let before = self.xbaseline.get(&x.name).copied().unwrap_or(0);
-            Xstat { value: x.value.saturating_sub(before), ..x }
-        }));
-        v
-    }
-
-    /// Lets all counters begin at 0 from here on.
-    pub fn reset_stats(&mut self) {
-        self.baseline = self.raw_stats();
-        self.xbaseline = self.raw_xstats().into_iter().map(|x| (x.name, x.value)).collect();
-    }
-
-    /// Packets that wait in a receive queue which is home, if the driver can tell.
-    pub fn rx_pending(&self, queue: QueueId) -> Option<usize> {
-        let slot = self.rx.get(queue.index())?.as_ref()?;
-        at_home(&slot.home).as_ref()?.pending()
+        slot.switch(run)
     }
 }
 
 impl Drop for Port {
     /// Stops and closes what was not. A queue that is still out keeps what it holds until it is dropped.
     fn drop(&mut self) {
-        if self.state == PortState::Closed {
-            return;
+        if self.state != PortState::Closed {
+            self.shut();
         }
-        if self.state == PortState::Started {
-            self.stop_queues();
-            self.driver.stop();
-        }
-        self.shut();
     }
 }
 

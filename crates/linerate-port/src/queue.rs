@@ -1,54 +1,113 @@
 //! Queues as their owner holds them: taken out of a port, polled, brought home by dropping them.
 
-use crate::{PortError, PortId, QueueId, RxDriver, RxProgram, TxDriver};
+use crate::{EventSink, PortError, PortId, QueueId, RxDriver, RxProgram, TxDriver};
 use core::fmt;
 use linerate_mbuf::{Burst, Mbuf, SharedMbuf};
 use std::sync::{
     Arc, Mutex, PoisonError,
-    atomic::{
-        AtomicU8,
-        Ordering::{Acquire, Relaxed, Release},
-    },
+    atomic::{AtomicBool, AtomicU8, Ordering::Relaxed},
 };
 
-/// What a queue is to do. Read at each poll; changed by the port.
+/// What a queue is to do, and what it does. Read at each poll; changed by the port.
+///
+/// All accesses are relaxed: no data is published by it. Whoever starts, stops or polls a driver has it, and it
+/// moves between port and owner through the lock of its [`Home`].
 #[derive(Debug)]
-pub(crate) struct QueueGate(AtomicU8);
+pub(crate) struct QueueGate {
+    want: AtomicU8,
+    /// The driver was started and not stopped since. Touched only by whoever has the driver.
+    runs: AtomicBool,
+    events: EventSink,
+    kind: &'static str,
+    queue: QueueId,
+}
 
 const STOPPED: u8 = 0;
 const RUNNING: u8 = 1;
+/// A wish of the port's that the queue's owner has not seen yet.
 const STOP: u8 = 2;
 const START: u8 = 3;
 
+/// What both kinds of driver can do.
+pub(crate) trait Switch {
+    fn start(&mut self) -> Result<(), PortError>;
+    fn stop(&mut self);
+}
+
+impl Switch for dyn RxDriver + '_ {
+    fn start(&mut self) -> Result<(), PortError> {
+        RxDriver::start(self)
+    }
+    fn stop(&mut self) {
+        RxDriver::stop(self);
+    }
+}
+
+impl Switch for dyn TxDriver + '_ {
+    fn start(&mut self) -> Result<(), PortError> {
+        TxDriver::start(self)
+    }
+    fn stop(&mut self) {
+        TxDriver::stop(self);
+    }
+}
+
 impl QueueGate {
-    pub(crate) fn new() -> Self {
-        QueueGate(AtomicU8::new(STOPPED))
+    pub(crate) fn new(events: EventSink, kind: &'static str, queue: QueueId) -> Self {
+        QueueGate { want: AtomicU8::new(STOPPED), runs: AtomicBool::new(false), events, kind, queue }
     }
 
     #[inline(always)]
     fn is_running(&self) -> bool {
-        self.0.load(Relaxed) == RUNNING
+        self.want.load(Relaxed) == RUNNING
     }
 
-    /// Whether it runs or will at its next poll.
+    /// Whether it runs or will at its owner's next call.
     pub(crate) fn is_on(&self) -> bool {
-        matches!(self.0.load(Acquire), RUNNING | START)
+        matches!(self.want.load(Relaxed), RUNNING | START)
     }
 
-    /// Asks the owner of a queue that is out to start or stop it at its next poll.
+    /// Asks the owner of a queue that is out. The caller holds the lock of the queue's home.
     pub(crate) fn request(&self, run: bool) {
-        self.0.store(if run { START } else { STOP }, Release);
+        self.want.store(if run { START } else { STOP }, Relaxed);
     }
 
-    pub(crate) fn set(&self, running: bool) {
-        self.0.store(if running { RUNNING } else { STOPPED }, Release);
+    /// Starts or stops a driver that the caller has; nothing if it is so already.
+    fn turn<D: Switch + ?Sized>(&self, driver: &mut D, run: bool) -> Result<(), PortError> {
+        if self.runs.load(Relaxed) == run {
+            return Ok(());
+        }
+        if run {
+            driver.start()?;
+        } else {
+            driver.stop();
+        }
+        self.runs.store(run, Relaxed);
+        Ok(())
     }
 
-    /// Ends a request, unless another one came meanwhile.
-    fn finish(&self, request: u8, running: bool) {
-        let to = if running { RUNNING } else { STOPPED };
-        // A newer request stays and is seen at the next poll.
-        let _ = self.0.compare_exchange(request, to, Release, Relaxed);
+    /// Starts or stops a queue that is home.
+    pub(crate) fn switch<D: Switch + ?Sized>(&self, driver: &mut D, run: bool) -> Result<(), PortError> {
+        let done = self.turn(driver, run);
+        let runs = self.runs.load(Relaxed);
+        self.want.store(if runs { RUNNING } else { STOPPED }, Relaxed);
+        done
+    }
+
+    /// Carries out what the port asked for; whether the queue runs now. A start that fails is an event.
+    fn attend<D: Switch + ?Sized>(&self, driver: &mut D) -> bool {
+        loop {
+            let want = self.want.load(Relaxed);
+            if let Err(e) = self.turn(driver, matches!(want, START | RUNNING)) {
+                self.events.queue_error(self.kind, self.queue, format!("{e}; {}", e.hint()));
+            }
+            let runs = self.runs.load(Relaxed);
+            // A newer wish that came meanwhile is carried out as well.
+            let now = if runs { RUNNING } else { STOPPED };
+            if self.want.compare_exchange(want, now, Relaxed, Relaxed).is_ok() {
+                return runs;
+            }
+        }
     }
 }
 
@@ -112,30 +171,22 @@ macro_rules! handle {
                 unsafe { self.driver.as_deref_mut().unwrap_unchecked() }
             }
 
-            /// Carries out a request of the port; whether the queue runs now.
+            /// Carries out what the port asked for; whether the queue runs now.
             #[cold]
             #[inline(never)]
             fn attend(&mut self) -> bool {
-                match self.gate.0.load(Acquire) {
-                    STOP => {
-                        self.driver().stop();
-                        self.gate.finish(STOP, false);
-                        false
-                    }
-                    START => {
-                        let ok = self.driver().start().is_ok();
-                        self.gate.finish(START, ok);
-                        ok
-                    }
-                    state => state == RUNNING,
-                }
+                let gate = self.gate.clone();
+                gate.attend(self.driver())
             }
         }
 
         impl Drop for $name {
             fn drop(&mut self) {
+                // Under the lock, so that a wish comes either before this or to a queue that is home.
+                let home = self.home.clone();
+                let mut home = at_home(&home);
                 self.attend();
-                *at_home(&self.home) = self.driver.take();
+                *home = self.driver.take();
             }
         }
 
@@ -210,7 +261,9 @@ impl TxQueue {
     /// Makes what was accepted so far visible to the device, if a doorbell was put off.
     #[inline(always)]
     pub fn flush(&mut self) {
-        self.driver().flush();
+        if self.gate.is_running() || self.attend() {
+            self.driver().flush();
+        }
     }
 
     /// Whether [`end_of_poll`](Self::end_of_poll) does anything: a loop may ask once and leave the calls out.

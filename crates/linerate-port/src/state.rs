@@ -57,7 +57,8 @@ impl PortState {
             (T::Configure, S::Opened | S::Configured)
                 | (T::QueueSetup | T::SetMtu | T::Start, S::Configured)
                 | (T::Stop | T::UseQueue, S::Started)
-                | (T::Close | T::Reset, S::Opened | S::Configured | S::Removed)
+                | (T::Close, S::Opened | S::Configured | S::Removed)
+                | (T::Reset, S::Opened | S::Configured)
                 | (T::Adjust, S::Configured | S::Started)
         )
     }
