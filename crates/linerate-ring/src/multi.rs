@@ -13,12 +13,13 @@
 //! ```
 //! Consumers do the same with the names exchanged.
 //!
-//! The head word holds two halves: the head index and the opposite tail that was last seen by whoever moved
-//! the head. So the common case touches no line of the other side, and the pair is always consistent:
-//! opposite tail and head are from the same moment. Whoever takes positions on the strength of that half has
-//! not read the opposite tail itself; what makes the slots his is C -> H (or C -> F), which passes on what
-//! the other thread acquired by A. The defect that DPDK had until 2025 (H and F too weak, then an opposite
-//! tail from before the one the head was moved by, and a room of 2^32 - 1) is a mutant in `loom_mutants.rs`.
+//! The head word holds two halves: the head index, and the room there is for sure behind it, by the opposite
+//! tail as last seen by whoever moved the head. So the common case touches no line of the other side, and the
+//! pair is always consistent: both halves are from the same moment. Whoever takes positions on the strength
+//! of that half has not read the opposite tail himself; what makes the slots his is C -> H (or C -> F), which
+//! passes on what the other thread acquired by A. The defect that DPDK had until 2025 (H and F too weak, then
+//! an opposite tail from before the one the head was moved by, and a room of 2^32 - 1) is a mutant in
+//! `loom_mutants.rs`.
 //!
 //! W acquires: the consumer that reads our tail has synchronised with us alone, so we must have synchronised
 //! with those before us whose slots our tail publishes too.
@@ -37,21 +38,14 @@ pub enum Multi {}
 /// Head and tail on lines of their own: the opposite side polls the tail, and must not slow down the head.
 #[derive(Debug)]
 pub struct State {
-    /// High half: the head index. Low half: the opposite tail seen when the head was moved.
+    /// High half: the head index. Low half: room for sure.
     head: CachePadded<AtomicU64>,
     tail: CachePadded<AtomicU32>,
 }
 
 #[inline(always)]
-fn pack(head: u32, seen: u32) -> u64 {
-    u64::from(head) << 32 | u64::from(seen)
-}
-
-/// The next word: `n` further, by the opposite tail `seen`. Written for a short way from the loaded word to
-/// the compare-and-swap, which is what a call costs: one mask and one addition, the rest is ready before.
-#[inline(always)]
-fn moved(word: u64, n: u32, seen: u32) -> u64 {
-    (word & !u64::from(u32::MAX)).wrapping_add(pack(n, seen))
+fn pack(head: u32, room: u32) -> u64 {
+    u64::from(head) << 32 | u64::from(room)
 }
 
 impl Side for Multi {}
@@ -65,7 +59,8 @@ impl Engine for Multi {
     fn state(size: RingSize) -> State {
         let start = size.start();
         State {
-            head: CachePadded::new(AtomicU64::new(pack(start, start))),
+            // No room for sure, on either side: the first look finds it.
+            head: CachePadded::new(AtomicU64::new(pack(start, 0))),
             tail: CachePadded::new(AtomicU32::new(start)),
         }
     }
@@ -87,21 +82,28 @@ impl Engine for Multi {
             crate::sync::fence(Ordering::Acquire);
         }
         loop {
-            let (head, mut seen) = ((word >> 32) as u32, word as u32);
-            let mut room = ask.base.wrapping_add(seen).wrapping_sub(head);
+            let (head, mut room) = ((word >> 32) as u32, word as u32);
             protocol_assert!(room <= ask.capacity, "room {room} of {}", ask.capacity);
-            if !ask.fits(room) || ask.exact {
-                // A: pairs with T of the opposite side. Never older than `seen`, which H or F has made visible.
-                seen = O::published(opposite, e.opposite_tail);
+            // The next word is written for the shortest way from the loaded one to the compare-and-swap, which
+            // is what a call on one core costs: one addition, or two steps, none of which waits for A.
+            let (n, next) = if ask.fits(room) && !ask.exact {
+                let n = ask.n as u32;
+                // n more in the high half, n less in the low one, which holds at least n.
+                (n, word.wrapping_add(u64::from(n) * 0xffff_ffff))
+            } else {
+                // A: pairs with T of the opposite side. Never older than what the head was moved by, which H
+                // or F has made visible.
+                let seen = O::published(opposite, e.opposite_tail);
                 room = ask.base.wrapping_add(seen).wrapping_sub(head);
-            }
-            let n = ask.admitted(room);
-            if n == 0 {
-                return ask.nothing(room);
-            }
+                let n = ask.admitted(room);
+                if n == 0 {
+                    return ask.nothing(room);
+                }
+                let head = word & !u64::from(u32::MAX);
+                (n, head.wrapping_add(if n == room { pack(n, 0) } else { pack(n, room - n) }))
+            };
             // C: pairs with H and F of the other threads of this side. F: pairs with C.
-            match state.head.compare_exchange_weak(word, moved(word, n, seen), e.head_cas_ok, e.head_cas_fail)
-            {
+            match state.head.compare_exchange_weak(word, next, e.head_cas_ok, e.head_cas_fail) {
                 Ok(_) => {
                     protocol_assert!(room <= ask.capacity, "room {room} of {}", ask.capacity);
                     return Grant { pos: head, n, room };
