@@ -1,7 +1,7 @@
 //! The pool's books: free + held + posted = total, every address once, everything at rest as it should be.
 
-use crate::{Header, Mempool, PoolCounts};
-use linerate_mem::{MAX_LANES, with_lanes_frozen};
+use crate::{Header, Mempool, PoolCounts, pool::PoolInner};
+use linerate_mem::with_lanes_frozen;
 use std::sync::atomic::Ordering::Relaxed;
 use thiserror::Error;
 
@@ -65,43 +65,60 @@ impl Mempool {
     /// on; what is free and posted does not exceed the total.
     ///
     /// For a pool at rest: buffers of the back end are taken out and put back meanwhile, so an allocation on
-    /// another thread may find none. Caches of other *live* threads cannot be looked into and are reported as
-    /// unchecked.
+    /// another thread may find none, threads cannot start or end, and the counts are a snapshot. Caches of other
+    /// *live* threads cannot be looked into and are reported as unchecked.
     ///
     /// # Errors
     ///
     /// [`AuditError`]: the first thing found wrong.
     pub fn audit(&self) -> Result<Audit, AuditError> {
         let pool = self.inner();
-        let mut free: Vec<*mut Header> = Vec::with_capacity(pool.buffers as usize);
+        let counts = self.counts();
+        let mut free: Vec<*mut Header> = Vec::with_capacity(pool.buffers as usize + 1);
         let mut unchecked = 0;
-        with_lanes_frozen(|lanes| {
-            for lane in 0..MAX_LANES as u32 {
-                if lanes.is_readable(lane) {
+        // All looking is done while the lanes are frozen: a lane that is free now could be somebody's a moment
+        // later, and the buffers in it allocated and written.
+        let result = with_lanes_frozen(|lanes| {
+            for (i, lane) in (0..).zip(&pool.lanes) {
+                if lanes.is_readable(i) {
                     // SAFETY: the lane is ours or nobody's, and stays so while the lanes are frozen.
-                    free.extend(unsafe { pool.caches.contents(lane) });
+                    free.extend(unsafe { lane.contents() });
                 } else {
-                    unchecked += pool.caches.counts(lane).len;
+                    unchecked += lane.counts().len;
                 }
             }
+            let in_caches = free.len();
+            take_all(pool, &mut free);
+            let result = check(self, &free);
+            // SAFETY: exactly those taken out above, in their order.
+            unsafe { pool.backend.put(free.as_ptr().add(in_caches), (free.len() - in_caches) as u32) };
+            result
         });
-        let counts = self.counts();
-        let in_caches = free.len();
-        let mut one = core::ptr::null_mut();
-        // SAFETY: room for one.
-        while unsafe { pool.backend.get(&mut one, 1) } {
-            free.push(one);
-        }
-        let result = check(self, &free);
-        // SAFETY: exactly those taken out above.
-        unsafe { pool.backend.put(free.as_ptr().add(in_caches), (free.len() - in_caches) as u32) };
         result?;
-        let posted = counts.posted.iter().map(|(_, n)| n).sum::<u32>();
-        if counts.free + posted > counts.total {
+        let posted = counts.posted.iter().fold(0u32, |sum, (_, n)| sum.saturating_add(*n));
+        if counts.free.saturating_add(posted) > counts.total {
             let (free, total) = (counts.free, counts.total);
             return Err(AuditError::TooMany { pool: self.name().into(), free, posted, total });
         }
         Ok(Audit { counts, checked: free.len() as u32, unchecked })
+    }
+}
+
+/// Takes everything out of the back end: in one call, so that it can go back in the same order, as far as others
+/// leave that possible.
+fn take_all(pool: &PoolInner, free: &mut Vec<*mut Header>) {
+    let n = pool.backend.len();
+    free.reserve(n as usize + 1);
+    // SAFETY: room was just made for `n`, which are filled if the call succeeds.
+    unsafe {
+        if pool.backend.get(free.as_mut_ptr().add(free.len()), n) {
+            free.set_len(free.len() + n as usize);
+        }
+    }
+    let mut one = core::ptr::null_mut();
+    // SAFETY: room for one.
+    while unsafe { pool.backend.get(&mut one, 1) } {
+        free.push(one);
     }
 }
 

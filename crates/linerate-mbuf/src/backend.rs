@@ -18,9 +18,12 @@ pub enum BackendKind {
     Stack,
 }
 
+// In place rather than boxed: one pointer less between a pool and its ring, and there is one of these a pool.
+#[allow(clippy::large_enum_variant)]
 pub(crate) enum Backend {
     Ring(MpmcRing<Object>),
-    Stack(Mutex<Vec<Object>>),
+    /// The objects, and how many there are at most.
+    Stack(Mutex<Vec<Object>>, usize),
 }
 
 /// One buffer in the back end.
@@ -37,15 +40,20 @@ fn lock(m: &Mutex<Vec<Object>>) -> MutexGuard<'_, Vec<Object>> {
 }
 
 impl Backend {
-    pub(crate) fn new(kind: BackendKind, buffers: u32) -> Self {
-        match kind {
+    /// An empty back end for `buffers` objects; on failure the bytes that could not be had.
+    pub(crate) fn new(kind: BackendKind, buffers: u32) -> Result<Self, usize> {
+        let buffers = buffers as usize;
+        let bytes = buffers.saturating_mul(size_of::<Object>());
+        Ok(match kind {
             BackendKind::Ring => {
-                let size =
-                    RingSize::exact(buffers as usize).expect("the builder checked the number of buffers");
-                Backend::Ring(MpmcRing::new(size).expect("memory for one pointer a buffer"))
+                Backend::Ring(RingSize::exact(buffers).and_then(MpmcRing::new).map_err(|_| bytes)?)
             }
-            BackendKind::Stack => Backend::Stack(Mutex::new(Vec::with_capacity(buffers as usize))),
-        }
+            BackendKind::Stack => {
+                let mut room = Vec::new();
+                room.try_reserve_exact(buffers).map_err(|_| bytes)?;
+                Backend::Stack(Mutex::new(room), buffers)
+            }
+        })
     }
 
     /// Takes `n` objects; false, with nothing taken, if there are too few.
@@ -53,20 +61,13 @@ impl Backend {
     /// # Safety
     ///
     /// `out` has room for `n`.
+    #[inline(always)]
     pub(crate) unsafe fn get(&self, out: *mut *mut Header, n: u32) -> bool {
         match self {
             // SAFETY: room as the caller promises; an Object is a pointer.
             Backend::Ring(r) => n == 0 || unsafe { r.dequeue_bulk_raw(out.cast(), n as usize) } != 0,
-            Backend::Stack(m) => {
-                let mut v = lock(m);
-                let Some(rest) = v.len().checked_sub(n as usize) else { return false };
-                // SAFETY: room as the caller promises; the last `n` are moved out and cut off.
-                unsafe {
-                    v.as_ptr().add(rest).cast::<*mut Header>().copy_to_nonoverlapping(out, n as usize);
-                    v.set_len(rest);
-                }
-                true
-            }
+            // SAFETY: as the caller promises.
+            Backend::Stack(m, _) => unsafe { pop(m, out, n as usize) },
         }
     }
 
@@ -79,31 +80,63 @@ impl Backend {
     /// # Panics
     ///
     /// If more come back than the pool has: somebody freed twice, which nobody can survive.
+    #[inline(always)]
     pub(crate) unsafe fn put(&self, objs: *const *mut Header, n: u32) {
-        match self {
-            Backend::Ring(r) => {
-                // SAFETY: as the caller promises; an Object is a non-null pointer.
-                let done = n == 0 || unsafe { r.enqueue_bulk_raw(objs.cast(), n as usize) } != 0;
-                assert!(done, "a pool got back more buffers than it has");
-            }
-            Backend::Stack(m) => {
-                let mut v = lock(m);
-                let len = v.len();
-                assert!(len + n as usize <= v.capacity(), "a pool got back more buffers than it has");
-                // SAFETY: room was just checked; the objects are the caller's to give.
-                unsafe {
-                    v.as_mut_ptr().add(len).cast::<*mut Header>().copy_from_nonoverlapping(objs, n as usize);
-                    v.set_len(len + n as usize);
-                }
-            }
+        let done = match self {
+            // SAFETY: as the caller promises; an Object is a non-null pointer.
+            Backend::Ring(r) => n == 0 || unsafe { r.enqueue_bulk_raw(objs.cast(), n as usize) } != 0,
+            // SAFETY: as the caller promises.
+            Backend::Stack(m, most) => unsafe { push(m, *most, objs, n as usize) },
+        };
+        if !done {
+            too_many();
         }
     }
 
-    /// Objects in it.
+    /// Objects in it, never those that a put is still writing.
     pub(crate) fn len(&self) -> u32 {
         match self {
             Backend::Ring(r) => r.len() as u32,
-            Backend::Stack(m) => lock(m).len() as u32,
+            Backend::Stack(m, _) => lock(m).len() as u32,
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn too_many() -> ! {
+    panic!("a pool got back more buffers than it has");
+}
+
+/// # Safety
+///
+/// `out` has room for `n`.
+#[inline(never)]
+unsafe fn pop(stack: &Mutex<Vec<Object>>, out: *mut *mut Header, n: usize) -> bool {
+    let mut v = lock(stack);
+    let Some(rest) = v.len().checked_sub(n) else { return false };
+    // SAFETY: room as the caller promises; the last `n` are moved out and cut off.
+    unsafe {
+        v.as_ptr().add(rest).cast::<*mut Header>().copy_to_nonoverlapping(out, n);
+        v.set_len(rest);
+    }
+    true
+}
+
+/// # Safety
+///
+/// `objs` holds `n` headers that the caller gives up.
+#[inline(never)]
+unsafe fn push(stack: &Mutex<Vec<Object>>, most: usize, objs: *const *mut Header, n: usize) -> bool {
+    let mut v = lock(stack);
+    let len = v.len();
+    if n > most - len {
+        return false;
+    }
+    // SAFETY: the vector has room for `most`; the objects are the caller's to give.
+    unsafe {
+        v.as_mut_ptr().add(len).cast::<*mut Header>().copy_from_nonoverlapping(objs, n);
+        v.set_len(len + n);
+    }
+    true
 }

@@ -3,13 +3,16 @@
 use crate::{
     BackendKind, Mempool, OlFlags, PoolError,
     backend::Backend,
-    cache::{Caches, MAX_CACHE},
+    cache::MAX_CACHE,
     header::{HEADER_BYTES, Header, PORT_NONE},
     pool::{Owner, PoolInner, reap_orphans},
 };
-use core::ptr::NonNull;
+use core::{alloc::Layout, ptr::NonNull};
 use linerate_mem::{NumaNode, PagePreference, PageRequest, Pages};
-use std::sync::{Arc, Mutex, atomic::AtomicU64};
+use std::{
+    alloc::alloc_zeroed,
+    sync::{Arc, Mutex, atomic::AtomicU64},
+};
 
 /// Bytes in front of the data of a fresh buffer, for headers to be prepended.
 pub const DEFAULT_HEADROOM: u16 = 128;
@@ -72,7 +75,7 @@ impl MempoolBuilder {
         self
     }
 
-    /// Bytes of [user area](Mbuf::user_area) in each buffer. Default 0.
+    /// Bytes of [user area](crate::Mbuf::user_area) in each buffer. Default 0.
     #[must_use]
     pub fn user_area(mut self, bytes: u16) -> Self {
         self.private = bytes;
@@ -141,29 +144,54 @@ impl MempoolBuilder {
             request = request.on_node(node);
         }
         let pages = request.allocate().map_err(|source| PoolError::Pages { name: b.name.clone(), source })?;
-        let inner = Box::new(PoolInner {
-            caches: Caches::new(b.cache),
-            rearm: [
-                u64::from(b.headroom) | 1 << 16 | 1 << 32 | u64::from(PORT_NONE) << 48,
-                OlFlags::empty().bits(),
-            ],
-            buf_len: buf_len as u16,
-            headroom: b.headroom,
-            private: b.private,
-            backend: Backend::new(b.backend, buffers),
-            kind: b.backend,
-            buffers,
-            geometry,
-            failures: AtomicU64::new(0),
-            holders: Mutex::default(),
-            name: b.name,
-            pages,
-            data: b.data,
-        });
-        let inner = NonNull::from(Box::leak(inner));
-        // SAFETY: just leaked, nobody else has it.
+        let backend = Backend::new(b.backend, buffers)
+            .map_err(|bytes| PoolError::NoMemory { name: b.name.clone(), bytes })?;
+        let parts = Parts { geometry, backend, pages };
+        let inner = PoolInner::boxed(b, buf_len as u16, parts)?;
+        // SAFETY: just made, nobody else has it.
         unsafe { populate(inner) };
         Ok(Mempool { inner, _owner: Arc::new(Owner(inner)) })
+    }
+}
+
+/// What `build` has made before the pool itself.
+struct Parts {
+    geometry: Geometry,
+    backend: Backend,
+    pages: Pages,
+}
+
+impl PoolInner {
+    /// The pool on the heap. Its lanes are half a megabyte that must neither pass over the stack nor be touched,
+    /// so it is put together in place, from zeroed memory; to be freed as a `Box`.
+    fn boxed(b: MempoolBuilder, buf_len: u16, parts: Parts) -> Result<NonNull<PoolInner>, PoolError> {
+        let layout = Layout::new::<PoolInner>();
+        // SAFETY: the layout is not empty.
+        let p = unsafe { alloc_zeroed(layout) }.cast::<PoolInner>();
+        let Some(inner) = NonNull::new(p) else {
+            return Err(PoolError::NoMemory { name: b.name, bytes: layout.size() });
+        };
+        let rearm =
+            [u64::from(b.headroom) | 1 << 16 | 1 << 32 | u64::from(PORT_NONE) << 48, OlFlags::empty().bits()];
+        // SAFETY: every field but `lanes` is written, and all-zero lanes are valid; nobody else has the memory.
+        unsafe {
+            (&raw mut (*p).rearm).write(rearm);
+            (&raw mut (*p).buf_len).write(buf_len);
+            (&raw mut (*p).headroom).write(b.headroom);
+            (&raw mut (*p).private).write(b.private);
+            (&raw mut (*p).kind).write(b.backend);
+            (&raw mut (*p).cache_size).write(b.cache);
+            (&raw mut (*p).buffers).write(b.buffers as u32);
+            (&raw mut (*p).data_offset).write(parts.geometry.data_offset as u32);
+            (&raw mut (*p).failures).write(AtomicU64::new(0));
+            (&raw mut (*p).geometry).write(parts.geometry);
+            (&raw mut (*p).backend).write(parts.backend);
+            (&raw mut (*p).holders).write(Mutex::default());
+            (&raw mut (*p).name).write(b.name);
+            (&raw mut (*p).pages).write(parts.pages);
+            (&raw mut (*p).data).write(b.data);
+        }
+        Ok(inner)
     }
 }
 
@@ -172,7 +200,7 @@ impl MempoolBuilder {
 pub(crate) struct Geometry {
     /// Bytes from one header to the next.
     pub stride: usize,
-    /// Bytes from a header to its own memory; with external data this is 0 and unused.
+    /// Bytes from a header to its own memory; 0 with external data.
     pub data_offset: usize,
     /// Bytes from one buffer's external memory to the next one's.
     pub data_stride: usize,

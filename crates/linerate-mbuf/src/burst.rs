@@ -23,8 +23,8 @@ mod sealed {
         unsafe fn from_raw(h: NonNull<Header>) -> Self;
         /// # Safety
         ///
-        /// Each came from `into_raw` of the same type and is used once.
-        unsafe fn free_bulk(hs: &[*mut Header]);
+        /// Each of the `n` at `hs` came from `into_raw` of the same type and is used once; `hs` may be written.
+        unsafe fn free_bulk(hs: *mut *mut Header, n: usize);
     }
 }
 pub(crate) use sealed::Sealed;
@@ -46,9 +46,9 @@ impl Sealed for Mbuf {
         unsafe { Mbuf::from_header(h) }
     }
     #[inline(always)]
-    unsafe fn free_bulk(hs: &[*mut Header]) {
+    unsafe fn free_bulk(hs: *mut *mut Header, n: usize) {
         // SAFETY: each was an Mbuf, so it is owned alone.
-        unsafe { free::free_unique_bulk(hs) }
+        unsafe { free::free_unique_bulk(hs, n) }
     }
 }
 
@@ -63,11 +63,9 @@ impl Sealed for SharedMbuf {
         unsafe { SharedMbuf::from_header(h) }
     }
     #[inline(always)]
-    unsafe fn free_bulk(hs: &[*mut Header]) {
-        for &h in hs {
-            // SAFETY: each was a SharedMbuf, so it stands for one reference.
-            unsafe { free::free_shared(NonNull::new_unchecked(h)) }
-        }
+    unsafe fn free_bulk(hs: *mut *mut Header, n: usize) {
+        // SAFETY: each was a SharedMbuf, so it stands for one reference.
+        unsafe { free::free_shared_bulk(hs, n) }
     }
 }
 
@@ -75,9 +73,11 @@ impl Sealed for SharedMbuf {
 ///
 /// Receive appends to it, transmit takes from its front and leaves the unsent in it, so that no packet is ever
 /// freed by hand or twice.
+#[repr(C, align(64))]
 pub struct Burst<P: Packet = Mbuf> {
-    len: usize,
+    // First, so that vector moves of pointers cross no cache line.
     slots: [MaybeUninit<*mut Header>; BURST_MAX],
+    len: usize,
     _packets: PhantomData<P>,
 }
 
@@ -149,7 +149,7 @@ impl<P: Packet> Burst<P> {
     pub fn free_all(&mut self) {
         let n = mem::take(&mut self.len);
         // SAFETY: the first `n` slots are filled, and not counted any more.
-        unsafe { P::free_bulk(core::slice::from_raw_parts(self.slots.as_ptr().cast(), n)) }
+        unsafe { P::free_bulk(self.slots.as_mut_ptr().cast(), n) }
     }
 
     /// Frees the first `n` packets in bulk and moves the others to the front.
@@ -159,15 +159,19 @@ impl<P: Packet> Burst<P> {
     /// If there are fewer.
     #[inline(always)]
     pub fn free_front(&mut self, n: usize) {
-        assert!(n <= self.len);
-        if n == self.len {
-            return self.free_all();
-        }
-        // SAFETY: the first `n` slots are filled; `remove_front` drops them from the count.
+        assert!(n <= self.len, "more packets to be freed than there are");
+        let rest = self.len - n;
+        // Counted as gone while they are freed: a callback that panics must not free them twice.
+        self.len = 0;
+        // SAFETY: the first `n` slots are filled; the `rest` behind them are filled too and move down.
         unsafe {
-            P::free_bulk(core::slice::from_raw_parts(self.slots.as_ptr().cast(), n));
-            self.remove_front(n);
+            P::free_bulk(self.slots.as_mut_ptr().cast(), n);
+            if rest != 0 {
+                let base = self.slots.as_mut_ptr();
+                ptr::copy(base.add(n), base, rest);
+            }
         }
+        self.len = rest;
     }
 
     /// Takes all packets out in order.
@@ -189,13 +193,18 @@ impl<P: Packet> Burst<P> {
 
     /// Keeps the packets for which `keep` holds and frees the others, in order.
     pub fn retain(&mut self, mut keep: impl FnMut(&mut P) -> bool) {
-        let mut rest = Burst::<P>::new();
-        for mut p in self.drain() {
-            if keep(&mut p) {
-                let _ = rest.push(p);
+        let mut r = Retain { end: mem::take(&mut self.len), at: 0, kept: 0, burst: self };
+        while r.at < r.end {
+            // SAFETY: slots at..end are filled and each is taken once; kept <= at.
+            unsafe {
+                let mut p = P::from_raw(NonNull::new_unchecked(r.burst.slots[r.at].assume_init()));
+                r.at += 1;
+                if keep(&mut p) {
+                    r.burst.slots[r.kept].write(p.into_raw().as_ptr());
+                    r.kept += 1;
+                }
             }
         }
-        mem::swap(self, &mut rest);
     }
 
     // ---- for drivers
@@ -221,6 +230,8 @@ impl<P: Packet> Burst<P> {
     /// Appends up to `max` packets that `fill` moves to the given slots, and returns how many it did.
     ///
     /// For drivers that hold packets as raw pointers: `fill(slots, n)` gets room for `n = min(max, room)`.
+    ///
+    /// If `fill` panics, what it had written is lost.
     ///
     /// # Safety
     ///
@@ -265,6 +276,24 @@ impl<P: Packet> Burst<P> {
             // SAFETY: both regions lie within the filled slots.
             unsafe { ptr::copy(base.add(n), base, self.len) };
         }
+    }
+}
+
+/// A burst in the middle of `retain`; dropping it closes the gap, also when `keep` panicked.
+struct Retain<'a, P: Packet> {
+    burst: &'a mut Burst<P>,
+    at: usize,
+    end: usize,
+    kept: usize,
+}
+
+impl<P: Packet> Drop for Retain<'_, P> {
+    fn drop(&mut self) {
+        let base = self.burst.slots.as_mut_ptr();
+        let rest = self.end - self.at;
+        // SAFETY: slots at..end are filled and were not looked at; they move down behind the kept ones.
+        unsafe { ptr::copy(base.add(self.at), base.add(self.kept), rest) };
+        self.burst.len = self.kept + rest;
     }
 }
 

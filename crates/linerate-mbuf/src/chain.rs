@@ -54,7 +54,7 @@ impl Mbuf {
                 front += u32::from((*h).data_len);
             }
             // `unlink` makes `h` a last segment and resets its count, which only matters in the head.
-            (free::unlink(h), front)
+            (free::unlink(h).into_head(), front)
         };
         let total = self.len();
         let h = self.header_mut();
@@ -87,7 +87,7 @@ impl Mbuf {
                 return Err(SegmentError::NoTailroom { have, need });
             }
             let rest = free::unlink(h);
-            let mut s = rest;
+            let mut s = rest.head();
             while !s.is_null() {
                 let d = segments::data(s);
                 let end = data_ptr(h).add((*h).data_len as usize);
@@ -95,7 +95,7 @@ impl Mbuf {
                 (*h).data_len += d.len() as u16;
                 s = following(s);
             }
-            free::free_rest(rest);
+            drop(rest);
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! As DPDK's `rte_mbuf_dyn`: registering the same name with the same shape twice gives the same place, so
 //! that two libraries can meet; a different shape is an error.
 
-use crate::{Mbuf, OlFlags};
+use crate::{Mbuf, OlFlags, SharedMbuf};
 use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
@@ -79,7 +79,13 @@ impl DynField {
     /// The field's bytes in a packet.
     #[inline]
     pub fn get<'a>(&self, m: &'a Mbuf) -> &'a [u8] {
-        &m.dynamic()[self.offset.into()..][..self.size.into()]
+        &m.header().dynamic[self.offset.into()..][..self.size.into()]
+    }
+
+    /// The field's bytes in a shared packet.
+    #[inline]
+    pub fn get_shared<'a>(&self, m: &'a SharedMbuf) -> &'a [u8] {
+        &m.header().dynamic[self.offset.into()..][..self.size.into()]
     }
 
     /// The field's bytes in a packet, to be changed.

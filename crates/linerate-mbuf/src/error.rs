@@ -53,7 +53,15 @@ pub enum PoolError {
         /// Bytes needed.
         need: usize,
     },
-    /// No memory to be had.
+    /// No memory for the pool's own books.
+    #[error("pool {name}: no memory for {bytes} bytes of bookkeeping")]
+    NoMemory {
+        /// The pool's name.
+        name: String,
+        /// Bytes wanted.
+        bytes: usize,
+    },
+    /// No memory to be had for the buffers.
     #[error("pool {name}: {source}")]
     Pages {
         /// The pool's name.
@@ -71,6 +79,9 @@ impl PoolError {
             PoolError::Cache { max, .. } => format!("set the cache to at most {max}, or add buffers"),
             PoolError::Room { max, .. } => format!("keep headroom and data room together within {max} bytes"),
             PoolError::Memory { need, .. } => format!("give at least {need} bytes"),
+            PoolError::NoMemory { .. } => {
+                "ask for fewer buffers, or free memory (`free -h` shows what is left)".into()
+            }
             PoolError::Pages { source, .. } => source.hint(),
         }
     }

@@ -1,12 +1,14 @@
 //! External buffers: memory from elsewhere that packets carry, counted, with a callback when the last one goes.
 
+use crate::count::{self, ORDERS};
 use core::{fmt, marker::PhantomData, ptr::NonNull};
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::AtomicU32;
 
-/// What runs when the last user of an external buffer is gone; gets the memory back.
+/// What runs when the last user of an external buffer is gone; gets the memory back. It may run inside the drop
+/// of a packet on any thread, and should not panic: a second panic while the first unwinds ends the program.
 pub type FreeExt = Box<dyn FnOnce(NonNull<u8>, usize) + Send>;
 
-/// The count of an external buffer's users. Order as in `count.rs`: R on the decrement, A by the last one.
+/// The count of an external buffer's users; its orders are those of `count.rs`.
 pub(crate) struct ExtShared {
     users: AtomicU32,
     memory: NonNull<u8>,
@@ -21,9 +23,8 @@ impl ExtShared {
     ///
     /// The caller holds one.
     pub(crate) unsafe fn retain(this: NonNull<ExtShared>) {
-        // SAFETY: the caller's reference keeps it live.
-        let before = unsafe { this.as_ref() }.users.fetch_add(1, Ordering::Relaxed);
-        assert!(before < u32::MAX / 2, "more than {} users of one external buffer", u32::MAX / 2);
+        // SAFETY: the caller's reference keeps it live. Other users may do the same on other threads.
+        count::increment_shared(&unsafe { this.as_ref() }.users);
     }
 
     /// Gives one reference back; the last one frees the memory.
@@ -33,10 +34,9 @@ impl ExtShared {
     /// The caller holds one, and does not use it again.
     pub(crate) unsafe fn release(this: NonNull<ExtShared>) {
         // SAFETY: the caller's reference keeps it live until here.
-        if unsafe { this.as_ref() }.users.fetch_sub(1, Ordering::Release) != 1 {
-            return; // R, pairs with A
+        if !count::decrement(&unsafe { this.as_ref() }.users, ORDERS) {
+            return;
         }
-        fence(Ordering::Acquire); // A, pairs with R of all others
         // SAFETY: leaked from a Box by `ExtBuf::new`; nobody else has a reference.
         let mut shared = *unsafe { Box::from_raw(this.as_ptr()) };
         if let Some(free) = shared.free.take() {
@@ -51,7 +51,7 @@ impl ExtShared {
     /// The caller holds one.
     pub(crate) unsafe fn users(this: NonNull<ExtShared>) -> u32 {
         // SAFETY: the caller's reference keeps it live.
-        unsafe { this.as_ref() }.users.load(Ordering::Acquire) // A
+        unsafe { this.as_ref() }.users.load(ORDERS.acquire_alone) // A
     }
 }
 

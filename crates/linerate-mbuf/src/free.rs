@@ -1,12 +1,15 @@
 //! Freeing: the fast path of one plain segment, and everything else out of line.
 
 use crate::{
-    count,
+    count::{self, ORDERS},
     ext::ExtShared,
     header::{Header, SEG_ATTACHED, SEG_CHAINED, SEG_EXTERNAL},
-    raw::pool_of,
+    raw::{SEG_FOREIGN, pool_of},
 };
-use core::ptr::{self, NonNull};
+use core::{
+    mem::ManuallyDrop,
+    ptr::{self, NonNull},
+};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Frees a packet that the caller owns alone (an `Mbuf`).
@@ -31,22 +34,26 @@ pub(crate) unsafe fn free_unique(h: NonNull<Header>) {
 ///
 /// # Safety
 ///
-/// As for [`free_unique`], for each of them.
+/// As for [`free_unique`], for each of the `n` headers at `hs`.
 #[inline(always)]
-pub(crate) unsafe fn free_unique_bulk(hs: &[*mut Header]) {
-    let Some(&first) = hs.first() else { return };
+pub(crate) unsafe fn free_unique_bulk(hs: *const *mut Header, n: usize) {
+    if n == 0 {
+        return;
+    }
     // SAFETY: all are owned by the caller and live.
     unsafe {
+        let first = *hs;
         let pool = (*first).pool;
         // One pass over first lines: is everything plain and of one pool? No branch in the loop.
         let mut odd = 0usize;
-        for &h in hs {
+        for i in 0..n {
+            let h = *hs.add(i);
             odd |= ((*h).pool as usize ^ pool as usize) | (*h).seg_flags as usize;
         }
         if odd == 0 {
-            pool_of(first).put(hs.as_ptr(), hs.len() as u32);
+            pool_of(first).put(hs, n as u32);
         } else {
-            free_mixed(hs);
+            free_mixed(core::slice::from_raw_parts(hs, n));
         }
     }
 }
@@ -55,19 +62,18 @@ pub(crate) unsafe fn free_unique_bulk(hs: &[*mut Header]) {
 #[cold]
 #[inline(never)]
 unsafe fn free_mixed(hs: &[*mut Header]) {
-    let mut i = 0;
-    while i < hs.len() {
-        let h = hs[i];
+    let mut left = hs;
+    while let Some((&h, behind)) = left.split_first() {
         // SAFETY: owned by the caller and live.
         unsafe {
             if (*h).seg_flags != 0 {
                 free_chain(h);
-                i += 1;
+                left = behind;
                 continue;
             }
-            let run = hs[i..].iter().take_while(|&&g| (*g).seg_flags == 0 && (*g).pool == (*h).pool).count();
-            pool_of(h).put(hs.as_ptr().add(i), run as u32);
-            i += run;
+            let more = behind.iter().take_while(|&&g| (*g).seg_flags == 0 && (*g).pool == (*h).pool).count();
+            pool_of(h).put(left.as_ptr(), 1 + more as u32);
+            left = &behind[more..];
         }
     }
 }
@@ -81,10 +87,32 @@ unsafe fn free_mixed(hs: &[*mut Header]) {
 pub(crate) unsafe fn free_shared(h: NonNull<Header>) {
     // SAFETY: the reference keeps it live; the last holder owns it alone.
     unsafe {
-        if count::decrement(&(*h.as_ptr()).refcnt, count::ORDERS) {
+        if count::decrement(&(*h.as_ptr()).refcnt, ORDERS) {
             free_unique(h);
         }
     }
+}
+
+/// Drops one reference to each of `n` packets; those that it was the last for are freed in bulk.
+///
+/// # Safety
+///
+/// The caller holds one reference for each of the `n` headers at `hs`, which it may also write.
+#[inline]
+pub(crate) unsafe fn free_shared_bulk(hs: *mut *mut Header, n: usize) {
+    let mut last = 0;
+    for i in 0..n {
+        // SAFETY: each reference keeps its header live; last <= i, so what is overwritten was looked at.
+        unsafe {
+            let h = *hs.add(i);
+            if count::decrement(&(*h).refcnt, ORDERS) {
+                *hs.add(last) = h;
+                last += 1;
+            }
+        }
+    }
+    // SAFETY: the first `last` are owned alone now.
+    unsafe { free_unique_bulk(hs, last) }
 }
 
 /// Frees a packet segment by segment: its first one is the caller's alone, the others drop one reference.
@@ -95,31 +123,53 @@ pub(crate) unsafe fn free_shared(h: NonNull<Header>) {
 #[cold]
 #[inline(never)]
 pub(crate) unsafe fn free_chain(first: *mut Header) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise. A header is home before what its bytes belonged to is let go, since that
+    // may run a callback of the user's, which may panic.
     unsafe {
-        let rest = unlink(first);
-        restore(first);
+        let _rest = unlink(first);
+        let _foreign = take_foreign(first);
         pool_of(first).put_one(first);
-        free_rest(rest);
     }
 }
 
-/// Drops a chain's references to the segments from `h` (which may be null) on.
+/// The segments that were cut off a packet: one reference to each, dropped with this.
 ///
-/// # Safety
-///
-/// `h` was just unlinked from a chain that the caller owns.
-pub(crate) unsafe fn free_rest(mut h: *mut Header) {
+/// The link is taken off a segment before its reference is dropped, since afterwards it may be somebody else's.
+pub(crate) struct Rest(*mut Header);
+
+impl Rest {
+    /// Their first header, or null.
+    pub(crate) fn head(&self) -> *mut Header {
+        self.0
+    }
+
+    /// Their first header (or null), given up to the caller.
+    pub(crate) fn into_head(self) -> *mut Header {
+        ManuallyDrop::new(self).0
+    }
+}
+
+impl Drop for Rest {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: `unlink` made us from a chain of its caller's.
+            unsafe { free_rest(self.0) }
+        }
+    }
+}
+
+#[inline(never)]
+unsafe fn free_rest(mut h: *mut Header) {
     while !h.is_null() {
-        // SAFETY: the chain held one reference to each; the link is taken off before it is dropped, since
-        // afterwards the segment may be somebody else's.
+        // SAFETY: the chain held one reference to each. `behind` frees the others if a callback panics.
         unsafe {
-            let next = unlink(h);
-            if count::decrement(&(*h).refcnt, count::ORDERS) {
-                restore(h);
+            let behind = unlink(h);
+            if count::decrement(&(*h).refcnt, ORDERS) {
+                let _foreign = take_foreign(h);
                 pool_of(h).put_one(h);
             }
-            h = next;
+            h = behind.into_head();
         }
     }
 }
@@ -129,50 +179,79 @@ pub(crate) unsafe fn free_rest(mut h: *mut Header) {
 /// # Safety
 ///
 /// The caller owns the chain in which `h` is.
-#[inline]
-pub(crate) unsafe fn unlink(h: *mut Header) -> *mut Header {
+#[inline(always)]
+pub(crate) unsafe fn unlink(h: *mut Header) -> Rest {
     // SAFETY: the caller's promise.
     unsafe {
         if (*h).seg_flags & SEG_CHAINED == 0 {
-            return ptr::null_mut();
+            return Rest(ptr::null_mut());
         }
         let next = (*h).next;
         (*h).next = ptr::null_mut();
         (*h).nb_segs = 1;
         (*h).seg_flags &= !SEG_CHAINED;
-        next
+        Rest(next)
     }
 }
 
-/// Gives back memory that is not the header's own, and restores the in-pool state.
+/// One reference to whatever a header's bytes belonged to, dropped with this.
+pub(crate) struct Foreign {
+    flags: u8,
+    owner: *mut (),
+}
+
+impl Drop for Foreign {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.flags != 0 {
+            // SAFETY: `take_foreign` took the reference over from the header.
+            unsafe { release(self.flags, self.owner) }
+        }
+    }
+}
+
+/// # Safety
+///
+/// `owner` is what `flags` say, and the caller gives up one reference to it.
+#[inline]
+unsafe fn release(flags: u8, owner: *mut ()) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if flags & SEG_ATTACHED != 0 {
+            let parent = owner.cast::<Header>();
+            if count::decrement(&(*parent).refcnt, ORDERS) {
+                // It was kept for us only; whatever is still linked behind it goes with it.
+                free_unique(NonNull::new_unchecked(parent));
+            }
+        } else {
+            ExtShared::release(NonNull::new_unchecked(owner.cast()));
+        }
+    }
+}
+
+/// Gives a header its own memory back; with it unlinked, that is the in-pool state. What its bytes belonged to
+/// is let go when the result is dropped.
+///
+/// Offset and lengths stay, and may not fit the header's own memory: the caller sets them before anybody looks.
 ///
 /// # Safety
 ///
-/// `h` is owned by the caller alone, and unlinked.
-#[inline]
-pub(crate) unsafe fn restore(h: *mut Header) {
-    // SAFETY: the caller's promise; an owner counts us until we drop our reference here.
+/// `h` is owned by the caller alone.
+#[inline(always)]
+pub(crate) unsafe fn take_foreign(h: *mut Header) -> Foreign {
+    // SAFETY: the caller's promise; an owner counts us until the result is dropped.
     unsafe {
-        let flags = (*h).seg_flags;
+        let flags = (*h).seg_flags & SEG_FOREIGN;
         if flags == 0 {
-            return;
+            return Foreign { flags, owner: ptr::null_mut() };
         }
         let owner = (*h).owner;
         let pool = pool_of(h);
-        let i = pool.index_of(h).expect("a header lies in its own pool");
         (*h).owner = ptr::null_mut();
-        (*h).buf_addr = pool.own_memory(i);
+        (*h).buf_addr = pool.memory_of(h);
         (*h).buf_len = pool.buf_len;
-        (*h).seg_flags = 0;
+        (*h).seg_flags &= !(SEG_ATTACHED | SEG_EXTERNAL);
         debug_assert_eq!((*h).refcnt.load(Relaxed), 1);
-        if flags & SEG_ATTACHED != 0 {
-            let parent = owner.cast::<Header>();
-            if count::decrement(&(*parent).refcnt, count::ORDERS) {
-                // The parent was kept for us only; whatever is still linked behind it goes with it.
-                free_chain(parent);
-            }
-        } else if flags & SEG_EXTERNAL != 0 {
-            ExtShared::release(NonNull::new_unchecked(owner.cast()));
-        }
+        Foreign { flags, owner }
     }
 }

@@ -50,7 +50,8 @@ pub struct Header {
     pub(crate) tx_offload: TxOffload,
     pub(crate) buf_len: u16,
     pub(crate) seg_flags: u8,
-    pub(crate) _spare: u8,
+    /// Not 0 once a dynamic field of this buffer was written, which stays so: what is never used is never copied.
+    pub(crate) dynamic_used: u8,
     /// Flow mark, valid with [`OlFlags::RX_MARK`].
     pub(crate) mark: u32,
     // ---- second line: never touched for a plain one-segment packet
@@ -97,7 +98,7 @@ impl Header {
             tx_offload: TxOffload::NONE,
             buf_len,
             seg_flags: 0,
-            _spare: 0,
+            dynamic_used: 0,
             mark: 0,
             next: ptr::null_mut(),
             owner: ptr::null_mut(),

@@ -1,9 +1,9 @@
 //! The unique, writable packet buffer.
 
 use crate::{
-    ExtSlice, Header, OlFlags, PacketType, Segments, SharedMbuf, TxOffload, free,
-    header::{HEADER_BYTES, PORT_NONE, SEG_EXTERNAL},
-    raw::{pool_of, seg_flags},
+    ExtSlice, Header, OlFlags, PacketType, RxTemplate, Segments, SharedMbuf, TxOffload, free,
+    header::{HEADER_BYTES, SEG_EXTERNAL},
+    raw::pool_of,
     segments::{self, data_ptr, last},
 };
 use core::{fmt, mem::ManuallyDrop, ptr::NonNull, slice};
@@ -131,13 +131,12 @@ impl Mbuf {
     #[inline]
     pub fn prepend(&mut self, n: usize) -> Option<&mut [u8]> {
         let h = self.header_mut();
-        if n > h.data_off as usize {
-            return None;
-        }
-        let data_len = h.data_len.checked_add(n as u16)?;
-        let pkt_len = h.pkt_len.checked_add(n as u32)?;
-        h.data_off -= n as u16;
-        h.data_len = data_len;
+        // In 32 bits, which keeps the loads of the 16-bit fields 16 bits wide: see `segments::tailroom`.
+        let (headroom, data_len) = (u32::from(h.data_off), u32::from(h.data_len));
+        let n32 = u32::try_from(n).ok().filter(|&n| n <= headroom)?;
+        let pkt_len = h.pkt_len.checked_add(n32)?;
+        h.data_off = (headroom - n32) as u16;
+        h.data_len = (data_len + n32) as u16; // headroom + data <= 65535, so the sum is too
         h.pkt_len = pkt_len;
         // SAFETY: the bytes lie in the former headroom.
         Some(unsafe { slice::from_raw_parts_mut(data_ptr(h), n) })
@@ -174,20 +173,18 @@ impl Mbuf {
     }
 
     /// Makes the packet empty again, with the pool's headroom and one segment; further segments are freed.
+    ///
+    /// External memory stays attached, and has no headroom.
+    #[inline]
     pub fn reset(&mut self) {
         let h = self.0.as_ptr();
-        // SAFETY: owned alone; the rest of the chain is ours to free.
+        // SAFETY: owned alone; the rest of the chain is ours to free, and goes once the header is whole.
         unsafe {
-            free::free_rest(free::unlink(h));
-            let headroom = if seg_flags(h) & SEG_EXTERNAL != 0 { 0 } else { pool_of(h).headroom };
-            (*h).data_off = headroom;
-            (*h).data_len = 0;
-            (*h).pkt_len = 0;
-            (*h).port = PORT_NONE;
-            (*h).ol_flags = OlFlags::empty();
-            (*h).packet_type = PacketType::UNKNOWN;
-            (*h).vlan_tci = 0;
-            (*h).rss_hash = 0;
+            let _rest = free::unlink(h);
+            RxTemplate::blank(&pool_of(h).rearm).apply(h);
+            if (*h).seg_flags & SEG_EXTERNAL != 0 {
+                (*h).data_off = 0;
+            }
         }
     }
 
@@ -213,10 +210,11 @@ impl Mbuf {
     pub fn attach_external(&mut self, slice: ExtSlice) {
         let slice = ManuallyDrop::new(slice);
         let h = self.0.as_ptr();
-        // SAFETY: owned alone; the slice's reference passes to the header, whose restore gives it back.
+        // SAFETY: owned alone; the slice's reference passes to the header, whose free gives it back. The header
+        // is whole before what it had is let go.
         unsafe {
-            free::free_rest(free::unlink(h));
-            free::restore(h);
+            let _rest = free::unlink(h);
+            let _before = free::take_foreign(h);
             (*h).buf_addr = slice.start.as_ptr();
             (*h).buf_len = slice.len;
             (*h).owner = slice.shared.as_ptr().cast();
@@ -230,11 +228,8 @@ impl Mbuf {
     /// Gives external memory back and returns to the buffer's own, empty; no effect without external memory.
     pub fn detach_external(&mut self) {
         if self.has_external() {
-            // SAFETY: owned alone.
-            unsafe {
-                free::free_rest(free::unlink(self.0.as_ptr()));
-                free::restore(self.0.as_ptr());
-            }
+            // SAFETY: owned alone; the header is whole before the external memory is let go.
+            let _before = unsafe { free::take_foreign(self.0.as_ptr()) };
             self.reset();
         }
     }
@@ -245,7 +240,7 @@ impl Mbuf {
         self.header().seg_flags & SEG_EXTERNAL != 0
     }
 
-    /// Whether the pool keeps its data in memory given from outside.
+    /// Whether the buffer's own memory is that of a pool whose data lies in memory given from outside.
     pub fn is_pinned_external(&self) -> bool {
         self.pool_inner().data.is_some()
     }
@@ -267,12 +262,10 @@ impl Mbuf {
         unsafe { slice::from_raw_parts_mut(self.0.as_ptr().cast::<u8>().add(HEADER_BYTES), len) }
     }
 
-    pub(crate) fn dynamic(&self) -> &[u8; 32] {
-        &self.header().dynamic
-    }
-
     pub(crate) fn dynamic_mut(&mut self) -> &mut [u8; 32] {
-        &mut self.header_mut().dynamic
+        let h = self.header_mut();
+        h.dynamic_used = 1;
+        &mut h.dynamic
     }
 }
 

@@ -168,6 +168,78 @@ impl TxOffload {
     pub const NONE: Self = TxOffload(0);
 }
 
+/// Transmit requests that contradict each other, as `rte_validate_tx_offload` finds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TxOffloadError {
+    /// An IPv4 header checksum of a packet that is not said to be IPv4.
+    #[error("TX_IP_CKSUM without TX_IPV4")]
+    NotIpv4,
+    /// A layer-4 checksum or segmentation of a packet whose IP version is not said.
+    #[error("a layer-4 request without TX_IPV4 or TX_IPV6")]
+    NoIpVersion,
+    /// Both IP versions at once.
+    #[error("TX_IPV4 together with TX_IPV6")]
+    BothIpVersions,
+    /// More than one layer-4 checksum.
+    #[error("checksums of more than one layer-4 protocol")]
+    SeveralL4,
+    /// Segmentation into pieces of 0 bytes.
+    #[error("segmentation without tso_segsz")]
+    NoSegmentSize,
+    /// Segmentation of IPv4 without the header checksums that the pieces need.
+    #[error("segmentation of IPv4 without TX_IP_CKSUM")]
+    SegmentsNeedIpChecksum,
+    /// An outer IPv4 checksum of a packet whose outer header is not said to be IPv4.
+    #[error("TX_OUTER_IP_CKSUM without TX_OUTER_IPV4")]
+    OuterNotIpv4,
+}
+
+impl TxOffloadError {
+    /// What to change.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::NotIpv4 => "set TX_IPV4, or drop TX_IP_CKSUM",
+            Self::NoIpVersion => "set TX_IPV4 or TX_IPV6",
+            Self::BothIpVersions => "set one of TX_IPV4 and TX_IPV6",
+            Self::SeveralL4 => "set one of TX_TCP_CKSUM, TX_UDP_CKSUM, TX_SCTP_CKSUM",
+            Self::NoSegmentSize => "set tso_segsz to the payload bytes per segment",
+            Self::SegmentsNeedIpChecksum => "set TX_IP_CKSUM too",
+            Self::OuterNotIpv4 => "set TX_OUTER_IPV4, or drop TX_OUTER_IP_CKSUM",
+        }
+    }
+}
+
+impl TxOffload {
+    /// Whether `flags` and these lengths can be a request to a device.
+    ///
+    /// # Errors
+    ///
+    /// [`TxOffloadError`]: the first contradiction.
+    pub fn validate(self, flags: OlFlags) -> Result<(), TxOffloadError> {
+        const L4: OlFlags = OlFlags::TX_TCP_CKSUM.union(OlFlags::TX_UDP_CKSUM).union(OlFlags::TX_SCTP_CKSUM);
+        const SEG: OlFlags = OlFlags::TX_TCP_SEG.union(OlFlags::TX_UDP_SEG);
+        let has = |f: OlFlags| flags.intersects(f);
+        if has(OlFlags::TX_IPV4) && has(OlFlags::TX_IPV6) {
+            Err(TxOffloadError::BothIpVersions)
+        } else if has(OlFlags::TX_IP_CKSUM) && !has(OlFlags::TX_IPV4) {
+            Err(TxOffloadError::NotIpv4)
+        } else if has(L4 | SEG) && !has(OlFlags::TX_IPV4 | OlFlags::TX_IPV6) {
+            Err(TxOffloadError::NoIpVersion)
+        } else if (flags & L4).bits().count_ones() > 1 {
+            Err(TxOffloadError::SeveralL4)
+        } else if has(SEG) && self.tso_segsz() == 0 {
+            Err(TxOffloadError::NoSegmentSize)
+        } else if has(SEG) && has(OlFlags::TX_IPV4) && !has(OlFlags::TX_IP_CKSUM) {
+            Err(TxOffloadError::SegmentsNeedIpChecksum)
+        } else if has(OlFlags::TX_OUTER_IP_CKSUM) && !has(OlFlags::TX_OUTER_IPV4) {
+            Err(TxOffloadError::OuterNotIpv4)
+        } else {
+            Ok(())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +262,35 @@ mod tests {
     #[should_panic(expected = "out of range")]
     fn a_length_that_does_not_fit_is_refused() {
         let _ = TxOffload::NONE.with_l2_len(128);
+    }
+
+    #[test]
+    fn requests_that_contradict_each_other_are_found() {
+        use OlFlags as F;
+        use TxOffloadError as E;
+        let none = TxOffload::NONE;
+        let tso = none.with_l2_len(14).with_l3_len(20).with_l4_len(20).with_tso_segsz(1460);
+        for (t, flags, wanted) in [
+            (none, F::empty(), Ok(())),
+            (none, F::RX_ALL, Ok(())),
+            (none, F::TX_IP_CKSUM | F::TX_IPV4, Ok(())),
+            (none, F::TX_IP_CKSUM | F::TX_IPV6, Err(E::NotIpv4)),
+            (none, F::TX_IP_CKSUM, Err(E::NotIpv4)),
+            (none, F::TX_IPV4 | F::TX_IPV6, Err(E::BothIpVersions)),
+            (none, F::TX_UDP_CKSUM, Err(E::NoIpVersion)),
+            (none, F::TX_UDP_CKSUM | F::TX_IPV6, Ok(())),
+            (none, F::TX_UDP_CKSUM | F::TX_TCP_CKSUM | F::TX_IPV6, Err(E::SeveralL4)),
+            (tso, F::TX_TCP_SEG, Err(E::NoIpVersion)),
+            (tso, F::TX_TCP_SEG | F::TX_IPV6, Ok(())),
+            (tso, F::TX_TCP_SEG | F::TX_IPV4, Err(E::SegmentsNeedIpChecksum)),
+            (tso, F::TX_TCP_SEG | F::TX_IPV4 | F::TX_IP_CKSUM, Ok(())),
+            (none, F::TX_UDP_SEG | F::TX_IPV6, Err(E::NoSegmentSize)),
+            (none, F::TX_OUTER_IP_CKSUM | F::TX_OUTER_IPV6, Err(E::OuterNotIpv4)),
+            (none, F::TX_OUTER_IP_CKSUM | F::TX_OUTER_IPV4, Ok(())),
+        ] {
+            assert_eq!(t.validate(flags), wanted, "{}", flags.names());
+            assert!(wanted.err().is_none_or(|e| !e.hint().is_empty()));
+        }
     }
 
     #[test]

@@ -1,31 +1,49 @@
 //! The pool: a fixed number of buffers in one piece of memory, taken and given back without a system call.
 
 use crate::{
-    BURST_MAX, BackendKind, Burst, Holder, Mbuf, MempoolBuilder, PoolCounts, RxTemplate, backend::Backend,
-    builder::Geometry, cache::Caches, counts::HolderInner, header::Header,
+    BackendKind, Burst, Holder, Mbuf, MempoolBuilder, PoolCounts, RxTemplate,
+    backend::Backend,
+    builder::Geometry,
+    cache::{CacheCounts, Lane},
+    counts::HolderInner,
+    header::Header,
 };
-use core::{fmt, ptr, ptr::NonNull};
+use core::{
+    fmt,
+    panic::{RefUnwindSafe, UnwindSafe},
+    ptr,
+    ptr::NonNull,
+};
 use linerate_mem::{MAX_LANES, Pages, current_lane};
 use std::sync::{
     Arc, Mutex, PoisonError, Weak,
-    atomic::{AtomicU32, AtomicU64, Ordering::Relaxed},
+    atomic::{
+        AtomicU32, AtomicU64,
+        Ordering::{Acquire, Relaxed},
+        fence,
+    },
 };
 
 /// The shared part of a pool; every header points to it.
+#[repr(C)]
 pub(crate) struct PoolInner {
-    // The first line is all that allocation and free read.
-    pub(crate) caches: Caches,
+    // The first line is all that allocation and free read, beside the lane.
     /// Data offset, reference count 1, one segment, no port; no flags: the second sixteen bytes of a header.
     pub(crate) rearm: [u64; 2],
     pub(crate) buf_len: u16,
     pub(crate) headroom: u16,
     pub(crate) private: u16,
-    pub(crate) backend: Backend,
     pub(crate) kind: BackendKind,
+    /// Slots in each lane's cache; 0 = no caches.
+    pub(crate) cache_size: u32,
     pub(crate) buffers: u32,
-    pub(crate) geometry: Geometry,
-    /// Failed gets of threads without a lane.
+    /// Bytes from a header to its own memory; 0 if that lies in memory given from outside.
+    pub(crate) data_offset: u32,
+    /// Failed gets of threads without a lane, and of pools without caches.
     pub(crate) failures: AtomicU64,
+    pub(crate) lanes: [Lane; MAX_LANES],
+    pub(crate) geometry: Geometry,
+    pub(crate) backend: Backend,
     pub(crate) holders: Mutex<Vec<Weak<HolderInner>>>,
     pub(crate) name: String,
     pub(crate) pages: Pages,
@@ -53,8 +71,34 @@ impl PoolInner {
             // SAFETY: `build` checked that the memory holds `buffers` strides.
             Some(d) => unsafe { d.base().as_ptr().add(i as usize * self.geometry.data_stride) },
             // SAFETY: within the header's stride.
-            None => unsafe { self.header(i).cast::<u8>().add(self.geometry.data_offset) },
+            None => unsafe { self.header(i).cast::<u8>().add(self.data_offset as usize) },
         }
+    }
+
+    /// Start of a header's own memory: without a division where the two lie together.
+    ///
+    /// # Safety
+    ///
+    /// `h` is one of this pool's.
+    #[inline(always)]
+    pub(crate) unsafe fn memory_of(&self, h: *mut Header) -> *mut u8 {
+        if self.data_offset != 0 {
+            // SAFETY: within the header's stride.
+            return unsafe { h.cast::<u8>().add(self.data_offset as usize) };
+        }
+        self.outside_memory_of(h)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn outside_memory_of(&self, h: *mut Header) -> *mut u8 {
+        self.own_memory(self.index_of(h).expect("a header lies in its own pool"))
+    }
+
+    /// The calling thread's cache, if it has a lane.
+    #[inline(always)]
+    fn my_lane(&self) -> Option<&Lane> {
+        self.lanes.get(current_lane() as usize)
     }
 
     /// Takes `n` headers, still in the in-pool state; false with nothing taken if there are too few.
@@ -64,33 +108,51 @@ impl PoolInner {
     /// `out` has room for `n`.
     #[inline(always)]
     pub(crate) unsafe fn get(&self, out: *mut *mut Header, n: u32) -> bool {
-        let lane = current_lane();
-        if (lane as usize) < MAX_LANES && self.caches.size > 0 {
+        match self.my_lane() {
             // SAFETY: our own lane; room as the caller promises.
-            return unsafe { self.caches.get(&self.backend, lane, out, n) };
+            Some(lane) => unsafe { lane.get(self, out, n) },
+            // SAFETY: room as the caller promises.
+            None => unsafe { self.get_uncached(out, n) },
         }
-        // SAFETY: room as the caller promises.
-        unsafe { self.get_uncached(out, n) }
     }
 
-    #[inline]
-    unsafe fn get_uncached(&self, out: *mut *mut Header, n: u32) -> bool {
-        // SAFETY: as the caller promises.
-        let ok = unsafe { self.backend.get(out, n) };
-        if !ok {
-            self.failures.fetch_add(1, Relaxed);
+    /// The back end alone. One buffer has a body of its own, which saves no registers and copies no runs.
+    #[inline(never)]
+    pub(crate) unsafe fn get_uncached(&self, out: *mut *mut Header, n: u32) -> bool {
+        if n == 1 {
+            // SAFETY: as the caller promises.
+            return unsafe { self.get_uncached_one(out) };
         }
-        ok
+        // SAFETY: as the caller promises.
+        unsafe { self.backend.get(out, n) || self.failed() }
+    }
+
+    #[inline(never)]
+    unsafe fn get_uncached_one(&self, out: *mut *mut Header) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { self.backend.get(out, 1) || self.failed() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn failed(&self) -> bool {
+        self.failures.fetch_add(1, Relaxed);
+        false
     }
 
     /// Takes one header or null.
     #[inline(always)]
     pub(crate) fn get_one(&self) -> *mut Header {
-        let lane = current_lane();
-        if (lane as usize) < MAX_LANES && self.caches.size > 0 {
+        match self.my_lane() {
             // SAFETY: our own lane.
-            return unsafe { self.caches.get_one(&self.backend, lane) };
+            Some(lane) => unsafe { lane.get_one(self) },
+            None => self.get_one_uncached(),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_one_uncached(&self) -> *mut Header {
         let mut one = ptr::null_mut();
         // SAFETY: room for one.
         unsafe { self.get_uncached(&mut one, 1) };
@@ -104,13 +166,28 @@ impl PoolInner {
     /// They are this pool's, owned by the caller, and in the in-pool state.
     #[inline(always)]
     pub(crate) unsafe fn put(&self, objs: *const *mut Header, n: u32) {
-        let lane = current_lane();
-        if (lane as usize) < MAX_LANES && self.caches.size > 0 {
+        match self.my_lane() {
             // SAFETY: our own lane; objects as the caller promises.
-            return unsafe { self.caches.put(&self.backend, lane, objs, n) };
+            Some(lane) => unsafe { lane.put(self, objs, n) },
+            // SAFETY: objects as the caller promises.
+            None => unsafe { self.put_uncached(objs, n) },
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) unsafe fn put_uncached(&self, objs: *const *mut Header, n: u32) {
+        if n == 1 {
+            // SAFETY: as the caller promises.
+            return unsafe { self.put_uncached_one(objs) };
         }
         // SAFETY: objects as the caller promises.
         unsafe { self.backend.put(objs, n) }
+    }
+
+    #[inline(never)]
+    unsafe fn put_uncached_one(&self, objs: *const *mut Header) {
+        // SAFETY: object as the caller promises.
+        unsafe { self.backend.put(objs, 1) }
     }
 
     /// Gives one header back.
@@ -120,25 +197,27 @@ impl PoolInner {
     /// As for [`put`](Self::put).
     #[inline(always)]
     pub(crate) unsafe fn put_one(&self, obj: *mut Header) {
-        let lane = current_lane();
-        if (lane as usize) < MAX_LANES && self.caches.size > 0 {
+        match self.my_lane() {
             // SAFETY: our own lane; object as the caller promises.
-            return unsafe { self.caches.put_one(&self.backend, lane, obj) };
+            Some(lane) => unsafe { lane.put_one(self, obj) },
+            None => {
+                let one = obj;
+                // SAFETY: object as the caller promises.
+                unsafe { self.put_uncached(&one, 1) }
+            }
         }
-        // SAFETY: object as the caller promises.
-        unsafe { self.backend.put(&obj, 1) }
     }
 
+    /// Sums over all lanes, after the back end was looked at: see the drawing in `cache.rs`.
     fn counts(&self) -> PoolCounts {
         let backend = self.backend.len();
-        let (mut cached, mut failures) = (0, self.failures.load(Relaxed));
-        let (mut refills, mut flushes) = (0, 0);
-        for lane in 0..MAX_LANES as u32 {
-            let c = self.caches.counts(lane);
-            cached += c.len;
-            failures += c.failures;
-            refills += c.refills;
-            flushes += c.flushes;
+        fence(Acquire); // A
+        let mut sum = CacheCounts::default();
+        for c in self.lanes.iter().map(Lane::counts) {
+            sum.len += c.len;
+            sum.failures += c.failures;
+            sum.refills += c.refills;
+            sum.flushes += c.flushes;
         }
         let holders = self.holders.lock().unwrap_or_else(PoisonError::into_inner);
         let posted = holders
@@ -146,23 +225,26 @@ impl PoolInner {
             .filter_map(Weak::upgrade)
             .map(|h| (h.name.clone(), h.count.load(Relaxed)))
             .collect::<Vec<_>>();
-        let free = (backend + cached).min(self.buffers);
+        let free = (backend + sum.len).min(self.buffers);
         PoolCounts {
             total: self.buffers,
             free,
             backend,
-            cached,
+            cached: sum.len,
             held: self.buffers - free,
             posted,
-            failures,
-            refills,
-            flushes,
+            failures: sum.failures + self.failures.load(Relaxed),
+            refills: sum.refills,
+            flushes: sum.flushes,
         }
     }
 
+    /// Whether every buffer is home. Only for a pool that nobody can take from any more: then buffers move from
+    /// outside to a cache or the back end, and from a cache to the back end, and the order in which the two are
+    /// read (and `a` in `cache.rs`) never counts one twice.
     fn all_home(&self) -> bool {
         let c = self.counts();
-        c.free == c.total
+        c.backend + c.cached == c.total
     }
 }
 
@@ -180,6 +262,9 @@ pub struct Mempool {
 unsafe impl Send for Mempool {}
 // SAFETY: as for Send.
 unsafe impl Sync for Mempool {}
+// No call runs foreign code between two states of the pool, so a panic cannot leave it torn.
+impl UnwindSafe for Mempool {}
+impl RefUnwindSafe for Mempool {}
 
 impl Mempool {
     /// Starts describing a pool of `buffers` buffers.
@@ -218,13 +303,20 @@ impl Mempool {
 
     /// Appends `n` buffers, each set up as `template` says, to `burst`; false, with none taken, if so many are
     /// not free or do not fit. This is the receive path of a driver: one pass, two stores a buffer.
+    ///
+    /// # Panics
+    ///
+    /// If the template's headroom and length do not fit this pool's buffers: it was made for another pool.
     #[inline(always)]
     pub fn alloc_rx(&self, template: &RxTemplate, burst: &mut Burst, n: usize) -> bool {
         if n == 0 {
             return true;
         }
-        if n > BURST_MAX - burst.len() {
+        if n > burst.room() {
             return false;
+        }
+        if template.end() > self.inner().buf_len.into() {
+            template.misfit(self);
         }
         // SAFETY: the burst has room for `n`; the headers are ours alone once taken.
         unsafe {
@@ -240,6 +332,30 @@ impl Mempool {
         true
     }
 
+    /// Takes `n` buffers as bare headers, without setting them up: what a driver does that writes every field
+    /// itself, and what the pool alone costs. False, with nothing taken, if so many are not free.
+    ///
+    /// # Safety
+    ///
+    /// `out` has room for `n`. A header taken must be given back with [`put_raw`](Self::put_raw) to this very
+    /// pool, or made a packet of, or it is lost.
+    #[inline(always)]
+    pub unsafe fn get_raw(&self, out: *mut *mut Header, n: usize) -> bool {
+        // SAFETY: as the caller promises. A request beyond 2^32 is beyond any pool too.
+        n <= u32::MAX as usize && unsafe { self.inner().get(out, n as u32) }
+    }
+
+    /// Gives back `n` headers that [`get_raw`](Self::get_raw) took.
+    ///
+    /// # Safety
+    ///
+    /// `headers` holds `n` headers taken from this pool, as they came, each given back once.
+    #[inline(always)]
+    pub unsafe fn put_raw(&self, headers: *const *mut Header, n: usize) {
+        // SAFETY: as the caller promises; a pool has at most 2^28 buffers.
+        unsafe { self.inner().put(headers, n as u32) }
+    }
+
     /// The pool's name.
     pub fn name(&self) -> &str {
         &self.inner().name
@@ -252,7 +368,7 @@ impl Mempool {
 
     /// Cache slots per core.
     pub fn cache_size(&self) -> u32 {
-        self.inner().caches.size
+        self.inner().cache_size
     }
 
     /// Bytes of headroom of a fresh buffer.
@@ -337,6 +453,7 @@ unsafe impl Sync for Owner {}
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        reap_orphans();
         let orphan = Orphan(self.0);
         if !orphan.free_if_all_home() {
             ORPHANS.lock().unwrap_or_else(PoisonError::into_inner).push(orphan);
@@ -361,7 +478,8 @@ impl Orphan {
         if !unsafe { self.0.as_ref() }.all_home() {
             return false;
         }
-        // SAFETY: leaked from a Box by the builder; no handle and no buffer refers to it any more.
+        // SAFETY: made by `PoolInner::boxed`, from a Box; no handle and no buffer refers to it any more, and whoever
+        // gave the last one back does not touch the pool after the store that made it count.
         drop(unsafe { Box::from_raw(self.0.as_ptr()) });
         true
     }

@@ -48,6 +48,23 @@ impl RxTemplate {
         self
     }
 
+    /// Bytes of a buffer that headroom and length take: what a pool must have for it.
+    #[inline(always)]
+    pub(crate) fn end(&self) -> u32 {
+        u32::from(self.rearm[0] as u16) + u32::from(self.fields[1] as u16)
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn misfit(&self, pool: &crate::Mempool) -> ! {
+        panic!(
+            "a receive template of {} bytes for pool {}, whose buffers have {}",
+            self.end(),
+            pool.name(),
+            pool.inner().buf_len
+        );
+    }
+
     /// Writes it into a header.
     ///
     /// # Safety
@@ -116,22 +133,20 @@ impl RawMbuf {
         // SAFETY: owned and live.
         unsafe {
             let h = self.0.as_ptr();
-            assert!(len <= (*h).buf_len - (*h).data_off);
+            let room = u32::from((*h).buf_len) - u32::from((*h).data_off);
+            if u32::from(len) > room {
+                too_long(len, room);
+            }
             (*h).data_len = len;
             (*h).pkt_len = len.into();
         }
     }
 }
 
-/// Whether a header is plain: its bytes are its own and no segment follows.
-///
-/// # Safety
-///
-/// `h` is live.
-#[inline(always)]
-pub(crate) unsafe fn seg_flags(h: *const Header) -> u8 {
-    // SAFETY: the caller's promise.
-    unsafe { (*h).seg_flags }
+#[cold]
+#[inline(never)]
+fn too_long(len: u16, room: u32) -> ! {
+    panic!("a packet of {len} bytes in a buffer with room for {room}");
 }
 
 /// The flags that say the bytes are somebody else's.

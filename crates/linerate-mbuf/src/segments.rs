@@ -91,13 +91,16 @@ pub(crate) unsafe fn data<'a>(h: *const Header) -> &'a [u8] {
 
 /// Bytes behind a segment's data.
 ///
+/// Computed in 32 bits: for 16-bit arithmetic the compiler loads 32 bits where alignment lets it, and such a load
+/// waits for a 16-bit store to the field that is still under way.
+///
 /// # Safety
 ///
 /// `h` is live.
 #[inline(always)]
 pub(crate) unsafe fn tailroom(h: *const Header) -> u16 {
     // SAFETY: the caller's promise.
-    unsafe { (*h).buf_len - (*h).data_off - (*h).data_len }
+    unsafe { (u32::from((*h).buf_len) - u32::from((*h).data_off) - u32::from((*h).data_len)) as u16 }
 }
 
 /// `len` bytes from `off` on: borrowed if they lie in one segment, else gathered in `bounce`; `None` if the
@@ -106,6 +109,7 @@ pub(crate) unsafe fn tailroom(h: *const Header) -> u16 {
 /// # Safety
 ///
 /// `h` heads a packet that lives and is not changed for `'a`.
+#[allow(clippy::needless_lifetimes)] // named, because the promise above is about it
 pub(crate) unsafe fn read<'a>(
     h: *const Header,
     off: u32,

@@ -1,13 +1,13 @@
 //! The shared, read-only packet buffer.
 
 use crate::{
-    Header, Mbuf, Mempool, Segments,
+    Header, Mbuf, Mempool, RxTemplate, Segments,
     chain::link,
-    count,
+    count::{self, ORDERS},
     ext::ExtShared,
     free,
     header::{SEG_ATTACHED, SEG_CHAINED, SEG_EXTERNAL},
-    raw::SEG_FOREIGN,
+    raw::{SEG_FOREIGN, pool_of},
     segments::{self, following, last},
 };
 use core::{cell::Cell, fmt, marker::PhantomData, mem::ManuallyDrop, ptr::NonNull};
@@ -100,18 +100,59 @@ impl SharedMbuf {
     /// same metadata; `None` if the pool has too few. (DPDK's clone.)
     ///
     /// The bytes stay until the last header that refers to them is gone; the pools may differ in everything.
+    ///
+    /// # Panics
+    ///
+    /// Beyond 32767 references to one buffer; nothing is taken then.
     #[inline]
     pub fn attach(&self, pool: &Mempool) -> Option<SharedMbuf> {
+        let h = NonNull::new(pool.inner().get_one())?;
         let first = self.0.as_ptr();
-        // SAFETY: live while we hold a reference.
-        let head = unsafe { attach_segment(first, pool)? };
-        // SAFETY: `head` is new and ours; the source is live.
+        // SAFETY: `h` is fresh from its pool and ours alone (as an Mbuf it goes back if counting panics); our
+        // reference to the packet is the one that a count of 1 on its first header stands for.
         unsafe {
-            (*head.as_ptr()).pkt_len = (*first).pkt_len;
+            attach_segment::<true>(first, Mbuf::from_header(h));
+            (*h.as_ptr()).pkt_len = (*first).pkt_len;
             if (*first).seg_flags & SEG_CHAINED != 0 {
-                return attach_rest(first, head, pool);
+                return attach_rest(first, h, pool);
             }
-            Some(SharedMbuf::from_header(head))
+            Some(SharedMbuf::from_header(h))
+        }
+    }
+
+    /// Turns a buffer that the caller has into one that refers to this packet's first segment, with the same
+    /// metadata; its own bytes, further segments and external memory are given up. (DPDK's attach.)
+    ///
+    /// # Panics
+    ///
+    /// Beyond 32767 references to one buffer.
+    #[inline]
+    pub fn attach_to(&self, mut m: Mbuf) -> SharedMbuf {
+        if m.header().seg_flags != 0 {
+            make_plain(&mut m);
+        }
+        // SAFETY: `m` is ours alone and plain; the count is ours, as in `attach`.
+        unsafe { SharedMbuf::from_header(attach_segment::<true>(self.0.as_ptr(), m)) }
+    }
+
+    /// Gives an attached header its own memory back, as an empty packet; what it referred to loses one
+    /// reference. (DPDK's detach.)
+    ///
+    /// # Errors
+    ///
+    /// Others hold this header, it refers to nobody's bytes, or it has several segments: it comes back.
+    #[inline]
+    pub fn detach(self) -> Result<Mbuf, SharedMbuf> {
+        let h = self.header();
+        if h.seg_flags != SEG_ATTACHED || !count::is_last(&h.refcnt) {
+            return Err(self);
+        }
+        // SAFETY: the only reference; the header is whole before what it referred to is let go.
+        unsafe {
+            let h = self.into_header();
+            let _bytes = free::take_foreign(h.as_ptr());
+            RxTemplate::blank(&pool_of(h.as_ptr()).rearm).apply(h.as_ptr());
+            Ok(Mbuf::from_header(h))
         }
     }
 
@@ -164,51 +205,81 @@ impl SharedMbuf {
     }
 }
 
-/// One new header that refers to `from`'s bytes.
+/// Gives up all that a buffer has beside its own memory.
+#[cold]
+#[inline(never)]
+fn make_plain(m: &mut Mbuf) {
+    m.detach_external();
+    m.reset();
+}
+
+/// Makes `to` refer to `from`'s bytes, as a packet of one segment, with `from`'s metadata.
 ///
 /// # Safety
 ///
-/// `from` is live, and the caller's reference to its packet keeps it so.
+/// `from` is live, and the caller's reference to its packet keeps it so. `to` is plain. With `FIRST`, that
+/// reference is one on `from` itself, and the handle it belongs to is not used by another thread.
 #[inline(always)]
-unsafe fn attach_segment(from: *mut Header, pool: &Mempool) -> Option<NonNull<Header>> {
-    let h = NonNull::new(pool.inner().get_one())?;
-    // SAFETY: `h` is ours alone; `from` is live. The owner of the bytes is counted before we refer to it.
+unsafe fn attach_segment<const FIRST: bool>(from: *mut Header, to: Mbuf) -> NonNull<Header> {
+    // SAFETY: `to` is ours alone; `from` is live. The owner of the bytes is counted before we refer to it, and
+    // `to` frees itself if that panics.
     unsafe {
-        let to = h.as_ptr();
         let flags = (*from).seg_flags & SEG_FOREIGN;
-        (*to).owner = if flags == 0 {
-            count::increment(&(*from).refcnt);
+        let owner = if flags == 0 {
+            if FIRST {
+                count::increment(&(*from).refcnt, ORDERS);
+            } else {
+                // Held by its packet, which several threads may hold: their looks at the count can coincide.
+                count::increment_shared(&(*from).refcnt);
+            }
             from.cast()
         } else {
             retain_owner(from, flags);
             (*from).owner
         };
+        let h = to.into_header();
+        let to = h.as_ptr();
+        (*to).owner = owner;
         (*to).seg_flags = if flags == 0 { SEG_ATTACHED } else { flags };
         (*to).buf_addr = (*from).buf_addr;
         (*to).buf_len = (*from).buf_len;
-        // Bytes 16-55: offsets, lengths, flags, type, tags, hash, lengths for transmit; then what is ours.
-        let (src, dst) = (from.cast::<[u64; 2]>(), to.cast::<[u64; 2]>());
-        dst.add(2).write(src.add(2).read());
         (*to).data_off = (*from).data_off;
         (*to).port = (*from).port;
         (*to).ol_flags = (*from).ol_flags;
+        (*to).packet_type = (*from).packet_type;
+        (*to).pkt_len = (*from).data_len.into();
+        (*to).data_len = (*from).data_len;
+        (*to).vlan_tci = (*from).vlan_tci;
+        (*to).rss_hash = (*from).rss_hash;
         (*to).tx_offload = (*from).tx_offload;
         (*to).mark = (*from).mark;
-        (*to).pkt_len = (*from).data_len.into();
-        if (*from).ol_flags.intersects(SECOND_LINE) {
-            (*to).timestamp = (*from).timestamp;
-            (*to).vlan_tci_outer = (*from).vlan_tci_outer;
-            (*to).dynamic = (*from).dynamic;
+        if (*from).ol_flags.intersects(SECOND_LINE) || (*from).dynamic_used | (*to).dynamic_used != 0 {
+            second_line(from, to);
         }
+        h
     }
-    Some(h)
+}
+
+/// Copies the metadata of the second line.
+///
+/// # Safety
+///
+/// `from` is live, `to` the caller's alone.
+#[cold]
+#[inline(never)]
+unsafe fn second_line(from: *const Header, to: *mut Header) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*to).timestamp = (*from).timestamp;
+        (*to).vlan_tci_outer = (*from).vlan_tci_outer;
+        (*to).dynamic = (*from).dynamic;
+        (*to).dynamic_used |= (*from).dynamic_used;
+    }
 }
 
 /// Flags that say something of the second line is in use.
-const SECOND_LINE: crate::OlFlags = crate::OlFlags::RX_TIMESTAMP
-    .union(crate::OlFlags::RX_QINQ)
-    .union(crate::OlFlags::TX_QINQ)
-    .union(crate::OlFlags::DYNAMIC);
+const SECOND_LINE: crate::OlFlags =
+    crate::OlFlags::RX_TIMESTAMP.union(crate::OlFlags::RX_QINQ).union(crate::OlFlags::TX_QINQ);
 
 /// Counts one more user of what `from` itself only refers to. Several threads may do so at once through
 /// clones of `from`, so this is a read-modify-write always.
@@ -241,7 +312,8 @@ unsafe fn attach_rest(first: *mut Header, head: NonNull<Header>, pool: &Mempool)
         let made = SharedMbuf::from_header(head);
         let (mut from, mut to) = (following(first), head.as_ptr());
         while !from.is_null() {
-            let next = attach_segment(from, pool)?;
+            let next = Mbuf::from_header(NonNull::new(pool.inner().get_one())?);
+            let next = attach_segment::<false>(from, next);
             link(to, next);
             to = next.as_ptr();
             from = following(from);
@@ -256,10 +328,10 @@ impl Clone for SharedMbuf {
     ///
     /// # Panics
     ///
-    /// Beyond 32767 references.
+    /// Beyond 32767 references to one buffer.
     #[inline(always)]
     fn clone(&self) -> Self {
-        count::increment(&self.header().refcnt);
+        count::increment(&self.header().refcnt, ORDERS);
         SharedMbuf(self.0, PhantomData)
     }
 }

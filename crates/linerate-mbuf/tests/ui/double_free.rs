@@ -1,0 +1,8 @@
+use linerate_mbuf::Mempool;
+
+fn main() {
+    let pool = Mempool::builder("p", 8).build().unwrap();
+    let m = pool.alloc().unwrap();
+    drop(m);
+    drop(m);
+}

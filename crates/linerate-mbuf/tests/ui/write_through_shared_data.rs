@@ -1,0 +1,7 @@
+use linerate_mbuf::Mempool;
+
+fn main() {
+    let pool = Mempool::builder("p", 8).build().unwrap();
+    let shared = pool.alloc().unwrap().share();
+    shared.data()[0] = 1;
+}
