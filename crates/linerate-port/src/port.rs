@@ -480,11 +480,19 @@ impl Port {
         self.step(PortStep::UseQueue)?;
         self.need(Capabilities::QUEUE_STOP, "way to stop a single queue")?;
         self.queue_exists("receive queue", queue, self.rx.len())?;
-        let Some(slot) = &self.rx[queue.index()] else { return Ok(()) };
-        if slot.gate.is_on() == run {
-            return Ok(());
-        }
-        slot.switch(run)
+        self.rx[queue.index()].as_ref().map_or(Ok(()), |slot| slot.switch(run))
+    }
+
+    /// Starts or stops a single transmit queue: at once if it is home, else at its owner's next send.
+    ///
+    /// # Errors
+    ///
+    /// Not started, no such queue, or the port cannot.
+    pub fn set_tx_queue_running(&mut self, queue: QueueId, run: bool) -> Result<(), PortError> {
+        self.step(PortStep::UseQueue)?;
+        self.need(Capabilities::QUEUE_STOP, "way to stop a single queue")?;
+        self.queue_exists("transmit queue", queue, self.tx.len())?;
+        self.tx[queue.index()].as_ref().map_or(Ok(()), |slot| slot.switch(run))
     }
 }
 

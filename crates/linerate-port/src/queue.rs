@@ -62,14 +62,11 @@ impl QueueGate {
         self.want.load(Relaxed) == RUNNING
     }
 
-    /// Whether it runs or will at its owner's next call.
-    pub(crate) fn is_on(&self) -> bool {
-        matches!(self.want.load(Relaxed), RUNNING | START)
-    }
-
     /// Asks the owner of a queue that is out. The caller holds the lock of the queue's home.
     pub(crate) fn request(&self, run: bool) {
-        self.want.store(if run { START } else { STOP }, Relaxed);
+        if matches!(self.want.load(Relaxed), RUNNING | START) != run {
+            self.want.store(if run { START } else { STOP }, Relaxed);
+        }
     }
 
     /// Starts or stops a driver that the caller has; nothing if it is so already.
