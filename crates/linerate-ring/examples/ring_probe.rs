@@ -1,7 +1,7 @@
 //! What our rings cost beside the queue crates, in one run.
 //!
 //! ```text
-//! cargo run --release -p linerate-ring --example ring_probe [-- ring1 empty ring2 ours peers 16B n=8 …]
+//! cargo run --release -p linerate-ring --example ring_probe [-- ring1 empty ring2 ours peers 16B n=8 q=spsc runs=3 …]
 //! ```
 //! One line a measurement: `group what param unit min median max`, in TSC cycles an element (a call for
 //! `empty`). One core: put n, take n, n a run-time value, ring of 4096. Two cores: one puts, the other takes;
@@ -274,8 +274,12 @@ where
     P: Tx<T>,
     C: Rx<T> + 'static,
 {
+    if args.iter().any(|a| a.starts_with("q=")) && !args.iter().any(|a| a.strip_prefix("q=") == Some(what)) {
+        return;
+    }
     let groups = ["ring1", "empty", "ring2"];
     let wants = |g: &str| !args.iter().any(|a| groups.contains(&a.as_str())) || args.iter().any(|a| a == g);
+    let runs = args.iter().find_map(|a| a.strip_prefix("runs=")?.parse().ok()).unwrap_or(RUNS);
     let what = &if size_of::<T>() == 16 { format!("{what} 16B") } else { what.to_string() };
     let bulks = BULKS
         .into_iter()
@@ -286,7 +290,7 @@ where
             let rounds = 4_000_000 / (n + 3);
             let (mut tx, mut rx) = make();
             one_core(&mut tx, &mut rx, zero, n, rounds / 8);
-            let v = (0..RUNS)
+            let v = (0..runs)
                 .map(|_| one_core(&mut tx, &mut rx, zero, n, rounds) as f64 / rounds as f64 / n as f64)
                 .collect();
             out("ring1", what, &format!("bulk={n}"), "cyc/elem(enq+deq)", v);
@@ -301,7 +305,7 @@ where
         for &n in &bulks {
             let rounds = 1_500_000 / (n + 8);
             let mut states = [(vec![], vec![]), (vec![], vec![])];
-            for _ in 0..RUNS {
+            for _ in 0..runs {
                 let before = ping_pong();
                 let (mut tx, mut rx) = make();
                 GATE.0.store(0, SeqCst);

@@ -134,3 +134,36 @@ impl Engine for Rts {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::Rts;
+    use crate::side::{Engine, Want};
+    use crate::{RingSize, RtsRing};
+
+    /// A producer that is stopped between its reservation and its publication.
+    #[test]
+    fn a_stopped_thread_does_not_stop_the_others() {
+        let size = RingSize::power_of_two(16).unwrap().starting_at(u32::MAX - 1).head_tail_distance(4);
+        let ring = RtsRing::<u64>::new(size).unwrap();
+        let stopped = ring.reserve_slots::<false>(&mut (), 1, Want::Bulk);
+        std::thread::scope(|s| {
+            // Neither waits, although nothing can be published before the first has.
+            s.spawn(|| assert_eq!(ring.enqueue_bulk(&[2, 3]), 2));
+        });
+        assert_eq!(ring.enqueue(4), Ok(()));
+        assert_eq!((ring.len(), ring.dequeue()), (0, None));
+        // The head is now as far ahead as it may be: one more goes through, the next one waits.
+        assert_eq!(ring.enqueue(5), Ok(()));
+        std::thread::scope(|s| {
+            let waits = s.spawn(|| ring.enqueue(6));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(!waits.is_finished());
+            // SAFETY: the slot was granted above.
+            unsafe { ring.view().put(stopped.pos, [1].as_ptr(), 1) };
+            Rts::publish(&ring.prod, &mut (), stopped.pos, 1, &ring.table().prod);
+            assert_eq!(waits.join().unwrap(), Ok(()));
+        });
+        assert_eq!(ring.drain().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+    }
+}
