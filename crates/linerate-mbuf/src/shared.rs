@@ -186,7 +186,21 @@ impl SharedMbuf {
     /// # Errors
     ///
     /// Others still hold the packet or its bytes, or its bytes are another packet's: it comes back.
+    #[inline(always)]
     pub fn try_unique(self) -> Result<Mbuf, SharedMbuf> {
+        let h = self.header();
+        // Both in the first line, and nothing else to look at for a plain packet.
+        if h.seg_flags == 0 && count::is_last(&h.refcnt) {
+            // SAFETY: its only segment is ours alone, and its bytes are its own.
+            return Ok(unsafe { Mbuf::from_header(self.into_header()) });
+        }
+        self.try_unique_slow()
+    }
+
+    /// For packets of several segments, or with bytes that are not the header's own, or shared ones.
+    #[cold]
+    #[inline(never)]
+    fn try_unique_slow(self) -> Result<Mbuf, SharedMbuf> {
         let mut h = self.0.as_ptr();
         while !h.is_null() {
             // SAFETY: live while we hold a reference; an external count is live while the header is.

@@ -45,9 +45,9 @@ pub struct Options {
     /// Shorter measurements, for a look and for tests; figures are rougher
     #[arg(long)]
     quick: bool,
-    /// Only rows whose line in the table holds this text
+    /// Only rows whose line in the table holds this text; may be given several times
     #[arg(long, value_name = "TEXT")]
-    only: Option<String>,
+    only: Vec<String>,
 }
 
 /// What a benchmark gets.

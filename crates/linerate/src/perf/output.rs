@@ -15,12 +15,12 @@ pub struct Report {
     rows: Vec<Value>,
     json: Option<Box<dyn Write>>,
     table: bool,
-    only: Option<String>,
+    only: Vec<String>,
 }
 
 impl Report {
     /// Opens the file at once, so that a bad path is known before anything is measured.
-    pub fn open(json: Option<&Path>, only: Option<String>, clock: &TscClock) -> anyhow::Result<Self> {
+    pub fn open(json: Option<&Path>, only: Vec<String>, clock: &TscClock) -> anyhow::Result<Self> {
         let table = json != Some(Path::new("-"));
         let json: Option<Box<dyn Write>> = match json {
             None => None,
@@ -36,7 +36,7 @@ impl Report {
 
     /// Whether a row with this line is wanted.
     pub fn wants(&self, line: &str) -> bool {
-        self.only.as_ref().is_none_or(|o| line.contains(o.as_str()))
+        self.only.is_empty() || self.only.iter().any(|o| line.contains(o.as_str()))
     }
 
     /// Adds a row: its line in the table, its unit, its samples, and what else a program needs to know.

@@ -39,6 +39,14 @@ pub fn cycles_per_unit(repeats: u32, mut run: impl FnMut() -> usize) -> Samples 
     s
 }
 
+/// Makes the compiler believe that all memory has changed, and costs nothing: what was loaded before must be
+/// loaded again, while values stay in registers (which `black_box` would send through memory).
+#[inline(always)]
+pub fn clobber() {
+    // SAFETY: an empty text touches nothing.
+    unsafe { core::arch::asm!("", options(nostack, preserves_flags)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
