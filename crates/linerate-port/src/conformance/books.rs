@@ -50,7 +50,8 @@ fn agree(b: &mut Bench) -> Result<(), Stop> {
         ensure!(of(name) == value, "{name} is {:?}, the port's counter {value:?}", of(name));
     }
     for (kind, packets, all_bytes) in [("rx", s.rx_packets, s.rx_bytes), ("tx", s.tx_packets, s.tx_bytes)] {
-        let each = |what: &str| (0..b.queues).map(|q| of(&format!("{kind}_q{q}_{what}"))).sum::<Option<u64>>();
+        let each =
+            |what: &str| (0..b.queues).map(|q| of(&format!("{kind}_q{q}_{what}"))).sum::<Option<u64>>();
         let (p, y) = (each("packets"), each("bytes"));
         ensure!(p == Some(packets), "{kind} queues have {p:?} packets, the port {packets}");
         ensure!(y == all_bytes, "{kind} queues have {y:?} bytes, the port {all_bytes:?}");
@@ -83,7 +84,7 @@ fn reset(lab: &Lab<'_>) -> Result<(), Stop> {
     let left: Vec<_> = b.port().xstats().into_iter().filter(|x| x.value != 0).collect();
     ensure!(left.is_empty(), "after a reset: {left:?}");
     for lane in &mut b.lanes {
-        *lane = Default::default();
+        lane.count_anew();
     }
     if let Input::Finite(_) = b.input {
         b.stop(0)?;
@@ -141,7 +142,8 @@ fn link(lab: &Lab<'_>) -> Result<(), Stop> {
     }
     b.stop(0)?;
     let down: Vec<_> = links(&b.port().events()).collect();
-    let one = matches!(&down[..], [l] if !l.oper_up && l.since_ns >= state.since_ns && l.changes > state.changes);
+    let one =
+        matches!(&down[..], [l] if !l.oper_up && l.since_ns >= state.since_ns && l.changes > state.changes);
     ensure!(one, "stopping gave {down:?}");
     Ok(())
 }
@@ -158,6 +160,7 @@ fn overflow(lab: &Lab<'_>) -> Result<(), Stop> {
     let pool = lab.pool(4096, 2048);
     let mut b = lab.opened(1, pool)?;
     b.configure(b.config())?;
+    b.rig.settle();
     b.port().events();
     b.start()?;
     b.stop(0)?;

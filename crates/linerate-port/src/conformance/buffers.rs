@@ -22,7 +22,9 @@ fn pool_empty(lab: &Lab<'_>) -> Result<(), Stop> {
         let pool = lab.pool(64, 2048);
         let mut b = lab.opened(1, pool)?;
         match b.configure(b.config()) {
-            Err(PortError::PoolTooSmall { .. }) => return inapplicable("its queues take more than 64 buffers"),
+            Err(PortError::PoolTooSmall { .. }) => {
+                return inapplicable("its queues take more than 64 buffers");
+            }
             other => other?,
         }
         b.start()?;
@@ -101,8 +103,14 @@ fn segments_out(lab: &Lab<'_>) -> Result<(), Stop> {
     let config = b.segments_config();
     b.configure(config)?;
     b.start()?;
-    let shapes: [&[usize]; 6] =
-        [&[60], &[14, 46], &[14, 1, 585], &[1, 1, 1, 61], &[700, 700, 100], &[20, 20, 20, 20, 20, 20, 20, 20]];
+    let shapes: [&[usize]; 6] = [
+        &[60],
+        &[14, 46],
+        &[14, 1, 585],
+        &[1, 1, 1, 61],
+        &[700, 700, 100],
+        &[20, 20, 20, 20, 20, 20, 20, 20],
+    ];
     for _ in 0..4 {
         let mut burst = Burst::new();
         let mut frames = Vec::new();
@@ -215,7 +223,12 @@ fn shared(lab: &Lab<'_>) -> Result<(), Stop> {
         let before: Vec<Vec<u8>> = burst.as_slice().iter().map(flat).collect();
         let n = b.tx[0].tx_burst_shared(&mut burst);
         let after: Vec<Vec<u8>> = burst.as_slice().iter().map(flat).collect();
-        ensure!(n + after.len() == before.len(), "transmit took {n} of {} and left {}", before.len(), after.len());
+        ensure!(
+            n + after.len() == before.len(),
+            "transmit took {n} of {} and left {}",
+            before.len(),
+            after.len()
+        );
         same("left by transmit", &after, &before[n..])?;
         b.tx[0].end_of_poll();
         idle = if n == 0 { idle + 1 } else { 0 };
@@ -223,7 +236,7 @@ fn shared(lab: &Lab<'_>) -> Result<(), Stop> {
         if b.output == Output::Loopback {
             got.extend(b.receive(Q0, n, 32)?);
         }
-        b.rig.settle();
+        b.make_room(Q0);
     }
     let sent = b.port().stats().tx_packets;
     ensure!(sent == 12, "{sent} shared packets counted, 12 sent");

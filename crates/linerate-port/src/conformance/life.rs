@@ -223,7 +223,7 @@ fn set_up_again(lab: &Lab<'_>) -> Result<(), Stop> {
     let mut b = lab.opened(2, pool)?;
     let queues = b.queues;
     for round in 0..4 {
-        b.queues = if round == 2 { 1 } else { queues };
+        b.queues = if round == 2 && !b.rig.fixed_queues() { 1 } else { queues };
         let former = b.pool.clone();
         b.pool = lab.pool(4096, 2048);
         b.configure(b.config())?;

@@ -95,8 +95,11 @@ fn capabilities(lab: &Lab<'_>) -> Result<(), Stop> {
         reta: vec![0; usize::from(info.limits.reta_size.max(1))],
     };
     let eth = FlowItem::Eth { dst: None, src: None, ethertype: None };
-    let rule =
-        FlowRule { pattern: vec![eth], actions: vec![FlowAction::Count, FlowAction::Drop], ..Default::default() };
+    let rule = FlowRule {
+        pattern: vec![eth],
+        actions: vec![FlowAction::Count, FlowAction::Drop],
+        ..Default::default()
+    };
     let mac = MacAddress::peer(7);
     // A call that is right, whether the port can, and its name.
     let calls = [
@@ -152,7 +155,11 @@ fn capabilities(lab: &Lab<'_>) -> Result<(), Stop> {
     let e = b.port().reset().err();
     if has(Capabilities::RESET) {
         ensure!(e.is_none(), "reset gave {e:?}");
-        ensure!(b.port().state() == crate::PortState::Opened, "after a reset the port is {}", b.port().state());
+        ensure!(
+            b.port().state() == crate::PortState::Opened,
+            "after a reset the port is {}",
+            b.port().state()
+        );
     } else {
         ensure!(matches!(e, Some(PortError::Unsupported { .. })), "reset gave {e:?}");
     }

@@ -81,6 +81,11 @@ pub trait Rig {
     /// Gives the world time to go on; called between two polls that found nothing.
     fn settle(&mut self) {}
 
+    /// Whether the port must be configured with exactly the queues it was opened for.
+    fn fixed_queues(&self) -> bool {
+        false
+    }
+
     /// Pools of the rig's own whose packets may come into the port's hands: they are audited too.
     fn pools(&self) -> Vec<Mempool> {
         Vec::new()
@@ -141,11 +146,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = [self.passed.len(), self.skipped.len(), self.failed.len()];
-        writeln!(
-            f,
-            "{}: {} passed, {} do not apply, {} failed",
-            self.name, counts[0], counts[1], counts[2]
-        )?;
+        writeln!(f, "{}: {} passed, {} do not apply, {} failed", self.name, counts[0], counts[1], counts[2])?;
         for (case, why) in &self.failed {
             writeln!(f, "  FAILED {case}: {why}")?;
         }
