@@ -1,12 +1,46 @@
-//! `linerate testpmd`.
+//! `linerate testpmd`: forward packets between ports, and report what moved.
+//!
+//! ```text
+//!  options ─► plan ─► rig (ports, pools) ─► run ─┬─► engine (a thread a core: streams round and round, modes/)
+//!                                                ├─► tester (numbered frames, and their check)
+//!                                                ├─► live (a line each second)
+//!                                                └─► report, json
+//! ```
+
+mod cores;
+mod diagnose;
+mod engine;
+mod error;
+mod histogram;
+mod json;
+mod live;
+mod modes;
+mod options;
+mod out;
+mod plan;
+mod pools;
+mod report;
+mod rig;
+mod run;
+mod signals;
+mod streams;
+mod tester;
+mod topology;
+
+pub use options::Args;
 
 use std::process::ExitCode;
 
-/// Options of `linerate testpmd`.
-#[derive(Debug, clap::Args)]
-pub struct Args {}
-
-/// Runs it; the exit status.
-pub fn main(_: Args) -> ExitCode {
+/// Runs the command; every problem is told on standard error.
+pub fn main(args: Args) -> ExitCode {
+    let done = plan::Plan::new(args).and_then(run::run);
+    let faults = match done {
+        Ok(faults) if faults.is_empty() => return ExitCode::SUCCESS,
+        Ok(faults) => faults,
+        Err(e) => vec![format!("{e}\n  hint: {}", e.hint())],
+    };
+    for fault in faults {
+        out::complain(&format!("error: {fault}"));
+    }
     ExitCode::FAILURE
 }

@@ -1,0 +1,62 @@
+//! Why nothing moves: the first check that fails, in one line.
+
+use super::{modes::ModeName, rig::Rig, run::StreamView};
+
+/// What is known of a run that moves nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    LinkDown { port: usize, name: String },
+    PoolEmpty { pool: String, total: u32 },
+    QueueStopped { port: usize, queue: u16 },
+    Exhausted { port: usize },
+    NothingArrives,
+    NothingTaken,
+}
+
+impl Cause {
+    /// The line.
+    pub fn line(&self, seconds: u64) -> String {
+        let why = match self {
+            Cause::LinkDown { port, name } => format!("the link of port {port} ({name}) is down"),
+            Cause::PoolEmpty { pool, total } => format!(
+                "pool {pool} is empty, all {total} buffers are held; give more with --total-num-mbufs"
+            ),
+            Cause::QueueStopped { port, queue } => {
+                format!("queue {queue} of port {port} or of the port that it sends to is stopped")
+            }
+            Cause::Exhausted { port } => format!("the input of port {port} has ended"),
+            Cause::NothingArrives => {
+                "nothing arrives: links are up, buffers are free, queues run; is there a sender? \
+                 (ring ports need --tx-first)"
+                    .into()
+            }
+            Cause::NothingTaken => "the transmit ports take nothing".into(),
+        };
+        format!("no packet for {seconds} s: {why}")
+    }
+}
+
+/// The first check that fails.
+pub(super) fn cause(rig: &mut Rig, streams: &[StreamView], mode: ModeName) -> Cause {
+    for s in streams {
+        for port in [s.plan.rx.0, s.plan.tx.0] {
+            let Some(p) = rig.ports.get_mut(port) else { continue };
+            if !p.port.link().oper_up {
+                return Cause::LinkDown { port, name: p.port.info().name.clone() };
+            }
+        }
+    }
+    for pool in &rig.pools {
+        let counts = pool.counts();
+        if counts.free == 0 {
+            return Cause::PoolEmpty { pool: pool.name().into(), total: counts.total };
+        }
+    }
+    if let Some(s) = streams.iter().find(|s| s.shown.stopped.get() != 0) {
+        return Cause::QueueStopped { port: s.plan.rx.0, queue: s.plan.rx.1 };
+    }
+    if let Some(s) = streams.iter().find(|s| s.shown.ended.get() != 0) {
+        return Cause::Exhausted { port: s.plan.rx.0 };
+    }
+    if mode == ModeName::Txonly { Cause::NothingTaken } else { Cause::NothingArrives }
+}

@@ -1,0 +1,365 @@
+//! The forwarding loop: one stream's turn, and a core that takes its streams round and round.
+//!
+//! Made once for each mode, so that the mode's work stands inside the loop and only receive and transmit are
+//! called through a pointer, once a burst. What it counts are plain numbers of its own thread; who looks on
+//! while it runs reads the counters of the ports, and the few that are shared here are written when something
+//! is lost.
+
+use super::{histogram::Histogram, tester::Tester};
+use crossbeam_utils::CachePadded;
+use linerate_mbuf::Burst;
+use linerate_mem::{ThreadTime, cycles_between, rdtsc};
+use linerate_port::{RxQueue, TxQueue, stats::Counter};
+use std::{
+    hint,
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering::Relaxed},
+    },
+};
+
+/// What a mode does with the packets of one burst.
+pub(super) trait Mode: Send + 'static {
+    /// Whether it receives; one that does not makes packets.
+    const RECEIVES: bool = true;
+    /// Whether it sends; one that does not leaves nothing in the burst.
+    const SENDS: bool = true;
+
+    /// Changes the packets of a burst, frees them, or puts up to `max` into an empty one.
+    fn work(&mut self, burst: &mut Burst, max: usize);
+
+    /// Told how many of the burst's last packets were not taken by the port and are freed.
+    #[cold]
+    fn unsent(&mut self, _count: usize) {}
+
+    /// Packets with bad checksums, for modes that count them.
+    fn bad_checksums(&self) -> Option<BadChecksums> {
+        None
+    }
+}
+
+/// Packets that their port flagged as having bad checksums.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BadChecksums {
+    pub ip: u64,
+    pub l4: u64,
+    pub outer_ip: u64,
+    pub outer_l4: u64,
+}
+
+impl BadChecksums {
+    /// Adds another count.
+    pub fn add(&mut self, other: &BadChecksums) {
+        self.ip += other.ip;
+        self.l4 += other.l4;
+        self.outer_ip += other.outer_ip;
+        self.outer_l4 += other.outer_l4;
+    }
+}
+
+/// What all streams of a run have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    /// Most packets of a burst, 1 or more.
+    pub burst: usize,
+    /// How often the unsent rest of a burst is offered again; 0 = never.
+    pub retries: u32,
+    /// Cycles between two offers.
+    pub retry_cycles: u64,
+    /// Charge cycles to the calls that did work.
+    pub record_cycles: bool,
+    /// Count the sizes of bursts.
+    pub record_bursts: bool,
+}
+
+impl Settings {
+    /// Whether anything is recorded: then the loop is another one.
+    fn records(&self) -> bool {
+        self.record_cycles || self.record_bursts
+    }
+}
+
+/// How far a run is: read by all threads at each round, written by the one that runs the program.
+#[derive(Debug)]
+pub(super) struct Phase(CachePadded<AtomicU8>);
+
+impl Phase {
+    /// Packets are made and forwarded.
+    pub const RUN: u8 = 0;
+    /// Nothing new is made; what is on its way arrives.
+    pub const DRAIN: u8 = 1;
+    /// The end.
+    pub const STOP: u8 = 2;
+
+    pub fn new() -> Self {
+        Phase(CachePadded::new(AtomicU8::new(Phase::RUN)))
+    }
+
+    /// A hint only: whoever sees it late does some rounds more. What threads hand over goes by their join.
+    #[inline(always)]
+    pub fn get(&self) -> u8 {
+        self.0.load(Relaxed)
+    }
+
+    pub fn set(&self, phase: u8) {
+        self.0.store(phase, Relaxed);
+    }
+}
+
+/// What a stream tells while it runs: written when something is lost or nothing comes, so it costs nothing
+/// otherwise.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// Packets that the transmit port did not take.
+    pub dropped: Counter,
+    /// 1 when its input has ended.
+    pub ended: Counter,
+    /// 1 when one of its queues is stopped.
+    pub stopped: Counter,
+}
+
+/// What a stream has counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    /// Packets received.
+    pub rx: u64,
+    /// Packets sent.
+    pub tx: u64,
+    /// Packets made by the mode, or received and not freed by it: what was handed to transmit.
+    pub offered: u64,
+    /// Packets that the port did not take.
+    pub dropped: u64,
+    /// Cycles of calls that did work.
+    pub busy_cycles: u64,
+    /// Cycles of all calls.
+    pub all_cycles: u64,
+}
+
+/// A receive queue, a transmit queue, and what is done between them.
+pub(super) struct Stream<M> {
+    pub rx: RxQueue,
+    pub tx: TxQueue,
+    pub mode: M,
+    pub counts: Counts,
+    pub shown: Arc<CachePadded<Shown>>,
+    /// Where this stream stands in the layout.
+    pub number: usize,
+    pub rx_bursts: Histogram,
+    pub tx_bursts: Histogram,
+    ended: bool,
+    end_of_poll: bool,
+}
+
+impl<M: Mode> Stream<M> {
+    pub fn new(number: usize, rx: RxQueue, mut tx: TxQueue, mode: M) -> Self {
+        let end_of_poll = tx.has_end_of_poll();
+        let (rx_bursts, tx_bursts) = (Histogram::new(), Histogram::new());
+        let (counts, shown) = (Counts::default(), Arc::default());
+        Stream { rx, tx, mode, counts, shown, number, rx_bursts, tx_bursts, ended: false, end_of_poll }
+    }
+
+    /// One turn; whether there was something to do.
+    #[inline(always)]
+    fn turn<const REC: bool>(&mut self, burst: &mut Burst, s: &Settings) -> bool {
+        if M::SENDS && !self.tx.is_running() {
+            return self.stopped(burst);
+        }
+        if M::RECEIVES {
+            let got = self.rx.rx_burst(burst, s.burst);
+            if REC && s.record_bursts {
+                self.rx_bursts.count(got);
+            }
+            if got == 0 {
+                if self.end_of_poll {
+                    self.tx.end_of_poll();
+                }
+                return false;
+            }
+            self.counts.rx += got as u64;
+        }
+        self.mode.work(burst, s.burst);
+        if M::SENDS {
+            let offered = burst.len();
+            if !M::RECEIVES && offered == 0 {
+                return false;
+            }
+            let mut sent = self.tx.tx_burst(burst);
+            if sent != offered {
+                sent += self.rest(burst, s);
+            }
+            self.counts.offered += offered as u64;
+            self.counts.tx += sent as u64;
+            if REC && s.record_bursts {
+                self.tx_bursts.count(sent);
+            }
+            if self.end_of_poll {
+                self.tx.end_of_poll();
+            }
+        }
+        true
+    }
+
+    /// Offers the rest again if that is wanted, and drops what is left; packets sent.
+    #[cold]
+    #[inline(never)]
+    fn rest(&mut self, burst: &mut Burst, s: &Settings) -> usize {
+        let mut sent = 0;
+        for _ in 0..s.retries {
+            let from = rdtsc();
+            while cycles_between(from, rdtsc()) < s.retry_cycles {
+                hint::spin_loop();
+            }
+            sent += self.tx.tx_burst(burst);
+            if burst.is_empty() {
+                return sent;
+            }
+        }
+        let left = burst.len();
+        self.mode.unsent(left);
+        burst.free_all();
+        self.counts.dropped += left as u64;
+        self.shown.dropped.set(self.counts.dropped);
+        sent
+    }
+
+    /// A stream whose transmit queue is stopped is passed over; empty calls carry out what its port asks of it.
+    #[cold]
+    #[inline(never)]
+    fn stopped(&mut self, burst: &mut Burst) -> bool {
+        self.tx.tx_burst(burst);
+        self.rx.rx_burst(burst, 0);
+        false
+    }
+
+    /// Whether its input has ended; asked now and then.
+    #[cold]
+    #[inline(never)]
+    fn has_ended(&mut self) -> bool {
+        self.ended = self.ended || M::RECEIVES && self.rx.is_exhausted();
+        let stopped = M::RECEIVES && !self.rx.is_running() || M::SENDS && !self.tx.is_running();
+        self.shown.ended.set(self.ended.into());
+        self.shown.stopped.set(stopped.into());
+        self.ended
+    }
+
+    /// Sends `bursts` bursts of packets made by `maker` before forwarding begins (`--tx-first`).
+    pub fn send_first(&mut self, maker: &mut impl Mode, bursts: u32, s: &Settings) {
+        let mut burst = Burst::new();
+        for _ in 0..bursts {
+            maker.work(&mut burst, s.burst);
+            let offered = burst.len();
+            let mut sent = self.tx.tx_burst(&mut burst);
+            if sent != offered {
+                sent += self.rest(&mut burst, s);
+            }
+            self.counts.offered += offered as u64;
+            self.counts.tx += sent as u64;
+            self.tx.end_of_poll();
+        }
+    }
+}
+
+/// How a core's run went.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CoreRun {
+    /// Its thread's time over the whole loop.
+    pub time: ThreadTime,
+    /// Cycles from the first round to the last that counts for the rate: to the end of the run, or of its inputs.
+    pub cycles: u64,
+    /// Packets received in these cycles.
+    pub rx: u64,
+    /// Packets sent in these cycles.
+    pub tx: u64,
+    /// Cycles of the whole loop.
+    pub loop_cycles: u64,
+}
+
+/// A core's work: its streams and, when there is no other core for it, the tester.
+pub(super) struct Core<M> {
+    pub streams: Vec<Stream<M>>,
+    pub tester: Option<Tester>,
+}
+
+/// Rounds between two looks at whether the inputs have ended.
+const LOOK: u32 = 64;
+
+impl<M: Mode> Core<M> {
+    /// Forwards until the phase is [`Phase::STOP`], or all inputs have ended. Both records and the rate's figures
+    /// are taken on the calling thread.
+    pub fn run(&mut self, settings: &Settings, phase: &Phase) -> CoreRun {
+        if settings.records() {
+            self.run_as::<true>(settings, phase)
+        } else {
+            self.run_as::<false>(settings, phase)
+        }
+    }
+
+    fn run_as<const REC: bool>(&mut self, settings: &Settings, phase: &Phase) -> CoreRun {
+        let mut burst = Burst::new();
+        let (before, start) = (ThreadTime::now(), rdtsc());
+        let (rx, tx) = self.moved();
+        self.rounds::<REC>(&mut burst, settings, phase, Phase::RUN);
+        let cycles = cycles_between(start, rdtsc());
+        let (rx_now, tx_now) = self.moved();
+        self.rounds::<REC>(&mut burst, settings, phase, Phase::DRAIN);
+        let loop_cycles = cycles_between(start, rdtsc());
+        let time = ThreadTime::now().since(&before);
+        CoreRun { time, cycles, rx: rx_now - rx, tx: tx_now - tx, loop_cycles }
+    }
+
+    fn moved(&self) -> (u64, u64) {
+        self.streams.iter().fold((0, 0), |(rx, tx), s| (rx + s.counts.rx, tx + s.counts.tx))
+    }
+
+    /// Takes all streams round and round while the phase is `now` and an input has not ended.
+    #[inline(never)]
+    fn rounds<const REC: bool>(&mut self, burst: &mut Burst, s: &Settings, phase: &Phase, now: u8) {
+        // What makes packets makes none any more while the rest drains.
+        let forwards = M::RECEIVES || now == Phase::RUN;
+        let mut last = rdtsc();
+        let mut looks = LOOK;
+        while phase.get() == now {
+            let mut worked = false;
+            if forwards {
+                for stream in &mut self.streams {
+                    let did = stream.turn::<REC>(burst, s);
+                    worked |= did;
+                    if REC && s.record_cycles {
+                        // One reading a turn: where one call ends the next begins.
+                        let here = rdtsc();
+                        let took = cycles_between(last, here);
+                        stream.counts.all_cycles += took;
+                        if did {
+                            stream.counts.busy_cycles += took;
+                        }
+                        last = here;
+                    }
+                }
+            } else if self.tester.is_none() {
+                hint::spin_loop();
+            }
+            if let Some(tester) = &mut self.tester {
+                tester.turn(now);
+                if REC {
+                    last = rdtsc();
+                }
+            }
+            if !worked {
+                looks -= 1;
+                if looks == 0 {
+                    looks = LOOK;
+                    if self.all_ended() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn all_ended(&mut self) -> bool {
+        // Every stream is asked, so that each keeps its answer.
+        self.streams.iter_mut().filter_map(|s| (!s.has_ended()).then_some(())).count() == 0
+    }
+}

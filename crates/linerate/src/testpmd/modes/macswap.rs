@@ -1,0 +1,20 @@
+//! The mode macswap: source and destination MAC address change places.
+
+use super::Requests;
+use crate::testpmd::engine::Mode;
+use linerate_mbuf::Burst;
+use linerate_net::swap::mac_swap;
+
+/// Swaps the addresses of every packet.
+#[derive(Debug)]
+pub(in crate::testpmd) struct MacSwap;
+
+impl Mode for MacSwap {
+    #[inline(always)]
+    fn work(&mut self, burst: &mut Burst, _max: usize) {
+        for m in burst.as_mut_slice() {
+            mac_swap(m.data_mut());
+            Requests::NONE.apply(m);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! What each mode does to packets, through the mode itself.

@@ -1,0 +1,26 @@
+//! Where words go. Nobody's closed pipe ends a run by a panic: what cannot be written is not.
+
+use std::io::{self, Write};
+
+/// What people read: on standard output, or on standard error when that is taken by the report for programs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Out {
+    pub to_stderr: bool,
+}
+
+impl Out {
+    /// Writes a text and a line's end, at once also into a pipe.
+    pub fn say(&self, text: &str) {
+        if self.to_stderr {
+            complain(text);
+        } else {
+            // Line-buffered whatever it is connected to.
+            _ = writeln!(io::stdout().lock(), "{text}");
+        }
+    }
+}
+
+/// Writes a text to standard error.
+pub(super) fn complain(text: &str) {
+    _ = writeln!(io::stderr().lock(), "{text}");
+}

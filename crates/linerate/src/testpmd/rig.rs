@@ -1,0 +1,200 @@
+//! The ports and pools of a run: opened, configured and started together, or not at all.
+
+use super::{
+    error::TestpmdError,
+    plan::{BUILT_IN_PORTS, Plan},
+    pools::{self, Need},
+};
+use linerate_mbuf::{BURST_MAX, Mempool};
+use linerate_mem::{Clock, NumaNode};
+use linerate_net::MacAddr;
+use linerate_port::{
+    Capabilities, ETHER_OVERHEAD, Port, PortConfig, PortError, PortId, PortSpec, QueueId, RxOffloads,
+    RxQueueConfig, TxOffloads, TxQueueConfig,
+};
+
+/// A port, and how it was described.
+#[derive(Debug)]
+pub(super) struct RigPort {
+    pub spec: String,
+    pub port: Port,
+    pub mac: MacAddr,
+    /// Where its queues' buffers come from.
+    pub pool: Mempool,
+}
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Rig {
+    pub ports: Vec<RigPort>,
+    pub pools: Vec<Mempool>,
+    /// Packets of a burst.
+    pub burst: usize,
+}
+
+/// Name of the device of a port of the run without `--port`.
+pub(super) fn built_in_name(number: usize) -> String {
+    format!("p{number}")
+}
+
+impl RigPort {
+    /// Names the port in an error.
+    pub fn fail(&self, source: PortError) -> TestpmdError {
+        TestpmdError::Port { spec: self.spec.clone(), source }
+    }
+}
+
+impl Rig {
+    /// Opens, configures and starts every port.
+    ///
+    /// # Errors
+    ///
+    /// What the first port that cannot be made says; the others are closed again, and none has moved a packet.
+    pub fn set_up(plan: &Plan, clock: &Clock, streams: usize) -> Result<Rig, TestpmdError> {
+        let specs = if plan.built_in() { built_in_specs() } else { plan.ports.clone() };
+        let mut opened = Vec::new();
+        for (number, spec) in specs.iter().enumerate() {
+            let id = PortId(number as u16);
+            let port = linerate_drivers::open(spec, id, clock.clone())
+                .map_err(|source| TestpmdError::Port { spec: spec.text().into(), source })?;
+            opened.push((spec.text().to_string(), port));
+        }
+        let burst = burst_of(plan, &opened)?;
+        let limits: Vec<_> = opened.iter().map(|(_, p)| p.info().limits).collect();
+        let buffers = Need::of(plan, &limits, streams, burst).buffers(plan.buffers)?;
+        let nodes: Vec<_> = opened.iter().map(|(_, p)| node_of(plan, p)).collect();
+        let mut pools: Vec<(Option<NumaNode>, Mempool)> = Vec::new();
+        for &node in &nodes {
+            if pools.iter().all(|(n, _)| *n != node) {
+                let name = format!("mbufs{}", pools.len());
+                pools.push((node, pools::make(plan, &name, buffers, node)?));
+            }
+        }
+        let mut ports = Vec::new();
+        for ((spec, port), node) in opened.into_iter().zip(nodes) {
+            let Some((_, pool)) = pools.iter().find(|(n, _)| *n == node) else { continue };
+            let mac = MacAddr::new(port.info().mac.0);
+            ports.push(RigPort { spec, port, mac, pool: pool.clone() });
+        }
+        let mut rig = Rig { ports, pools: pools.into_iter().map(|(_, p)| p).collect(), burst };
+        for p in &mut rig.ports {
+            configure(plan, p)?;
+        }
+        for p in &mut rig.ports {
+            if let Err(source) = p.port.start() {
+                return Err(p.fail(source));
+            }
+        }
+        Ok(rig)
+    }
+
+    /// Stops every port; what those say that do not.
+    pub fn stop(&mut self) -> Vec<TestpmdError> {
+        self.each(Port::stop)
+    }
+
+    /// Closes every port; what those say that do not.
+    pub fn close(&mut self) -> Vec<TestpmdError> {
+        self.each(Port::close)
+    }
+
+    fn each(&mut self, step: fn(&mut Port) -> Result<(), PortError>) -> Vec<TestpmdError> {
+        let mut faults = Vec::new();
+        for p in &mut self.ports {
+            if let Err(source) = step(&mut p.port) {
+                faults.push(p.fail(source));
+            }
+        }
+        faults
+    }
+}
+
+fn built_in_specs() -> Vec<PortSpec> {
+    let spec = |n| format!("ring:{},far=1,bytes=1", built_in_name(n)).parse();
+    (0..BUILT_IN_PORTS).filter_map(|n| spec(n).ok()).collect()
+}
+
+fn burst_of(plan: &Plan, opened: &[(String, Port)]) -> Result<usize, TestpmdError> {
+    if let Some(burst) = plan.burst {
+        return Ok(burst.into());
+    }
+    let preferred = opened.first().map_or(0, |(_, p)| p.info().limits.preferred_burst);
+    if preferred == 0 || usize::from(preferred) > BURST_MAX {
+        return Err(TestpmdError::Option {
+            option: "--burst 0",
+            why: format!("the first port prefers bursts of {preferred}; 1 to {BURST_MAX} are possible"),
+            hint: "give --burst 32".into(),
+        });
+    }
+    Ok(preferred.into())
+}
+
+fn node_of(plan: &Plan, port: &Port) -> Option<NumaNode> {
+    let ports = port.info().node.map(|n| NumaNode(n.into())).filter(|_| plan.numa);
+    plan.node.or(ports)
+}
+
+fn configure(plan: &Plan, p: &mut RigPort) -> Result<(), TestpmdError> {
+    let info = p.port.info();
+    let (mut rx_offloads, mut tx_offloads) = (RxOffloads::empty(), TxOffloads::empty());
+    if plan.scatter {
+        if !info.rx_offloads.contains(RxOffloads::SCATTER) {
+            let (port, driver) = (info_id(p), info.driver);
+            return Err(p.fail(PortError::Unsupported {
+                port,
+                driver,
+                what: "scatter (--enable-scatter)".into(),
+            }));
+        }
+        rx_offloads |= RxOffloads::SCATTER;
+    }
+    let made_segments = if plan.makes_packets() { plan.txonly.segments.len() } else { 1 };
+    if made_segments > usize::from(info.limits.max_tx_segments)
+        || made_segments > 1 && !info.capabilities.contains(Capabilities::MULTI_SEGMENT)
+    {
+        let (port, driver) = (info_id(p), info.driver);
+        let what = format!("way to send {made_segments} segments (--txpkts)");
+        return Err(p.fail(PortError::Unsupported { port, driver, what }));
+    }
+    if made_segments > 1 || plan.scatter {
+        tx_offloads |= info.tx_offloads & TxOffloads::MULTI_SEGS;
+    }
+    let config = PortConfig {
+        rx_queues: plan.queues.0,
+        tx_queues: plan.queues.1,
+        mtu: mtu(plan),
+        rx_offloads,
+        tx_offloads,
+        rss: None,
+    };
+    let pool = p.pool.clone();
+    let port = &mut p.port;
+    let done = port.configure(config).and_then(|()| {
+        for q in 0..plan.queues.0 {
+            let rx = RxQueueConfig { descriptors: plan.descriptors.0, ..RxQueueConfig::new(&pool) };
+            port.rx_queue_setup(QueueId(q), rx)?;
+        }
+        for q in 0..plan.queues.1 {
+            let tx = TxQueueConfig { descriptors: plan.descriptors.1, ..TxQueueConfig::default() };
+            port.tx_queue_setup(QueueId(q), tx)?;
+        }
+        Ok(())
+    });
+    done.map_err(|source| p.fail(source))
+}
+
+fn info_id(p: &RigPort) -> PortId {
+    p.port.id()
+}
+
+/// The MTU that is asked for; without a word about it 1500, or what fits a buffer, or the tester's frames.
+fn mtu(plan: &Plan) -> u32 {
+    let Some(mtu) = plan.mtu else {
+        let fits = u32::from(plan.data_room).saturating_sub(ETHER_OVERHEAD);
+        let frames =
+            if plan.built_in() { u32::from(plan.frame_size).saturating_sub(ETHER_OVERHEAD) } else { 0 };
+        let usual = 1500.max(frames);
+        return if plan.scatter { usual } else { usual.min(fits) };
+    };
+    mtu
+}

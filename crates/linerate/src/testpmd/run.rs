@@ -1,0 +1,647 @@
+//! A run from its first to its last moment: cores started, watched, stopped, and everything counted.
+
+use super::{
+    cores::Cores,
+    diagnose,
+    engine::{Core, CoreRun, Mode, Phase, Settings, Shown, Stream},
+    error::TestpmdError,
+    json,
+    live::Live,
+    modes::{
+        ModeName, StreamContext, csum::Csum, five_tuple::FiveTupleSwap, io::Io, mac::Mac, macswap::MacSwap,
+        rxonly::RxOnly, txonly::TxOnly,
+    },
+    out::Out,
+    plan::Plan,
+    pools,
+    report::{CoreResult, PoolResult, PortResult, Report, StreamResult},
+    rig::{Rig, built_in_name},
+    signals::Signals,
+    streams::{self, StreamPlan},
+    tester::{Check, FrameMaker, Lane, Source, Tester, TesterCounts, WINDOW, Way},
+};
+use crossbeam_utils::CachePadded;
+use linerate_mbuf::{Burst, Mempool};
+use linerate_mem::{Clock, CoreId, TscClock, pin_current_thread};
+use linerate_net::MacAddr;
+use linerate_port::{Capabilities, PortEvent, PortStats, QueueId, RxQueue};
+use std::{
+    fs::File,
+    io::Write,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::{self, JoinHandle, Thread},
+    time::{Duration, Instant},
+};
+
+/// How soon a signal, or the end of all inputs, is noticed.
+const TICK: Duration = Duration::from_millis(20);
+/// Seconds without a packet after which it is said why.
+const SILENCE: u64 = 3;
+/// How long frames may take to arrive after the sources have stopped.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// What the watcher sees of a stream.
+#[derive(Clone, Debug)]
+pub(super) struct StreamView {
+    pub plan: StreamPlan,
+    pub shown: Arc<CachePadded<Shown>>,
+}
+
+/// Runs a plan, prints its report and gives what went wrong, if anything did.
+///
+/// # Errors
+///
+/// Nothing was forwarded: a port, a pool, a core or a file could not be had.
+pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
+    let to_stdout = plan.json.as_deref() == Some(Path::new("-"));
+    let out = Out { to_stderr: to_stdout };
+    let streams = streams::layout(&plan.forward, plan.topology, plan.queues.0, plan.queues.1);
+    let wanted = plan.cores.min(streams.len());
+    let cores = Cores::choose(wanted, plan.built_in(), plan.core_list.as_deref())?;
+    let file = plan.json.clone().filter(|_| !to_stdout).map(create).transpose()?;
+    let signals = Signals::listen()?;
+    let clock = Clock::real();
+    let rig = Rig::set_up(&plan, &clock, streams.len())?;
+    if plan.topology.leaves_one_over(plan.forward.len()) {
+        out.say("Warning! port-topology=paired and odd forward ports number, the last port will pair with itself.");
+    }
+    if wanted < plan.cores {
+        out.say(&format!("Warning! {} cores are wanted, there is work for {wanted}.", plan.cores));
+    }
+    let tester_pool = plan.built_in().then(|| tester_pool(&plan, streams.len())).transpose()?;
+    let (csum, txonly) = (plan.csum, plan.txonly.clone());
+    let mode = plan.mode;
+    let job = Job { plan, out, clock, rig, streams, cores, signals, tester_pool };
+    let (report, faults) = match mode {
+        ModeName::Io => job.run(|_| Ok(Io)),
+        ModeName::Mac => job.run(|s| Ok(Mac::new(s))),
+        ModeName::Macswap => job.run(|_| Ok(MacSwap)),
+        ModeName::FiveTupleSwap => job.run(|_| Ok(FiveTupleSwap)),
+        ModeName::Rxonly => job.run(|_| Ok(RxOnly)),
+        ModeName::Txonly => job.run(|s| TxOnly::new(s, &txonly)),
+        ModeName::Csum => job.run(|s| Ok(Csum::new(s, csum))),
+    }?;
+    out.say(&report.text());
+    let text = format!("{:#}\n", json::value(&report));
+    if let Some((path, mut file)) = file {
+        file.write_all(text.as_bytes()).map_err(|source| file_error(&path, source))?;
+    } else if to_stdout {
+        let mut stdout = std::io::stdout().lock();
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+            .map_err(|source| file_error(Path::new("-"), source))?;
+    }
+    Ok(faults)
+}
+
+fn create(path: PathBuf) -> Result<(PathBuf, File), TestpmdError> {
+    match File::create(&path) {
+        Ok(file) => Ok((path, file)),
+        Err(source) => Err(file_error(&path, source)),
+    }
+}
+
+fn file_error(path: &Path, source: std::io::Error) -> TestpmdError {
+    TestpmdError::File { option: "--json", path: path.into(), source }
+}
+
+/// Frames on their way and in the ends' hands, and one thread's cache.
+fn tester_pool(plan: &Plan, streams: usize) -> Result<Mempool, TestpmdError> {
+    // A ring on either side of the forwarder may be full where the far end's room is the only limit.
+    let frames = streams as u64 * (2 * 1024 + WINDOW);
+    pools::make(plan, "tester", frames + 2 * u64::from(plan.cache), plan.node)
+}
+
+/// Everything that a run has been given.
+struct Job {
+    plan: Plan,
+    out: Out,
+    clock: Clock,
+    rig: Rig,
+    streams: Vec<StreamPlan>,
+    cores: Cores,
+    signals: Signals,
+    tester_pool: Option<Mempool>,
+}
+
+/// A stream's results, without its queues.
+struct StreamDone {
+    number: usize,
+    result: StreamResult,
+}
+
+/// What a forwarding thread leaves behind.
+struct CoreDone {
+    run: CoreRun,
+    streams: Vec<StreamDone>,
+    tester: Option<TesterCounts>,
+}
+
+/// A thread of a run.
+type Handle<R> = JoinHandle<Result<R, TestpmdError>>;
+
+/// The threads of a run.
+struct Threads {
+    /// With each its core and its streams.
+    forward: Vec<(CoreId, Range<usize>, Handle<CoreDone>)>,
+    tester: Option<Handle<TesterCounts>>,
+    /// The tester has got all that is on its way.
+    drained: Option<Arc<AtomicBool>>,
+    phase: Arc<Phase>,
+    /// A thread has ended as it should not.
+    broken: Arc<AtomicBool>,
+}
+
+impl Job {
+    fn run<M: Mode>(
+        mut self,
+        make: impl Fn(&StreamContext) -> Result<M, TestpmdError>,
+    ) -> Result<(Report, Vec<String>), TestpmdError> {
+        let parts = streams::share(self.streams.len(), self.cores.forward.len());
+        let settings = self.settings();
+        let mut streams = Vec::new();
+        for (core, part) in parts.iter().enumerate() {
+            for number in part.clone() {
+                streams.push(self.stream(number, core, &make)?);
+            }
+        }
+        if self.plan.flush_rx && !self.plan.built_in() {
+            let mut queues: Vec<_> = streams
+                .iter_mut()
+                .filter(|s| !self.is_finite(self.streams[s.number].rx.0))
+                .map(|s| &mut s.rx)
+                .collect();
+            flush(&mut queues);
+        }
+        let baseline: Vec<_> = self.rig.ports.iter().map(|p| p.port.stats()).collect();
+        if self.plan.tx_first > 0 {
+            for s in &mut streams {
+                let mut maker = TxOnly::new(&self.context(s.number, 0), &self.plan.txonly)?;
+                s.send_first(&mut maker, self.plan.tx_first, &settings);
+            }
+        }
+        let tester = match self.tester_pool.clone() {
+            Some(pool) => Some(self.tester(&pool)?),
+            None => None,
+        };
+        let views: Vec<_> = streams
+            .iter()
+            .map(|s| StreamView { plan: self.streams[s.number], shown: s.shown.clone() })
+            .collect();
+        self.introduce(&parts);
+        let threads = self.launch(streams, parts, tester, settings)?;
+        let early = self.watch(&threads, &views);
+        let (cores, results, tester, mut faults) = self.end(threads);
+        if early {
+            self.out.say("All inputs have ended.");
+        }
+        let report = self.close(baseline, cores, results, tester, &mut faults);
+        Ok((report, faults))
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            burst: self.rig.burst,
+            retries: self.plan.retries,
+            retry_cycles: self.clock.scale().ns_to_cycles(self.plan.retry_delay.as_nanos() as u64),
+            record_cycles: self.plan.record_cycles,
+            record_bursts: self.plan.record_bursts,
+        }
+    }
+
+    fn is_finite(&self, port: usize) -> bool {
+        self.rig.ports[port].port.info().capabilities.contains(Capabilities::FINITE_INPUT)
+    }
+
+    fn peer_of(&self, port: usize) -> MacAddr {
+        self.plan.peers.get(port).copied().flatten().unwrap_or(MacAddr::peer(port as u8))
+    }
+
+    fn context(&self, stream: usize, core: usize) -> StreamContext {
+        let out = self.streams[stream].tx.0;
+        let port = &self.rig.ports[out];
+        StreamContext { peer: self.peer_of(out), own: port.mac, pool: port.pool.clone(), core: core as u8 }
+    }
+
+    fn stream<M: Mode>(
+        &mut self,
+        number: usize,
+        core: usize,
+        make: impl Fn(&StreamContext) -> Result<M, TestpmdError>,
+    ) -> Result<Stream<M>, TestpmdError> {
+        let mode = make(&self.context(number, core))?;
+        let StreamPlan { rx, tx } = self.streams[number];
+        let p = &mut self.rig.ports[rx.0];
+        let rx = p.port.take_rx(QueueId(rx.1)).map_err(|e| p.fail(e))?;
+        let p = &mut self.rig.ports[tx.0];
+        let tx = p.port.take_tx(QueueId(tx.1)).map_err(|e| p.fail(e))?;
+        Ok(Stream::new(number, rx, tx, mode))
+    }
+
+    /// The tester at the far ends of the built-in ports.
+    fn tester(&self, pool: &Mempool) -> Result<Tester, TestpmdError> {
+        let mode = self.plan.mode;
+        let len = usize::from(self.plan.frame_size);
+        let seed = self.clock.now_cycles();
+        let far =
+            |port: usize, queue: u16| {
+                linerate_drivers::ring::far_end(&built_in_name(port), queue).map_err(|e| {
+                    TestpmdError::Option { option: "--port", why: e.to_string(), hint: e.hint() }
+                })
+            };
+        let mut ends = Vec::new();
+        for &StreamPlan { rx, .. } in &self.streams {
+            let (sender, receiver) = far(rx.0, rx.1)?;
+            ends.push((rx, Some(sender), Some(receiver)));
+        }
+        let mut lanes = Vec::new();
+        for (number, s) in self.streams.iter().enumerate() {
+            let way = Way {
+                stream: number as u16,
+                tester: MacAddr::new([2, 0x54, 0, 0, 0, s.rx.0 as u8]),
+                near: self.rig.ports[s.rx.0].mac,
+                out: self.rig.ports[s.tx.0].mac,
+                peer: self.peer_of(s.tx.0),
+            };
+            let sender = ends.iter_mut().find(|e| e.0 == s.rx).and_then(|e| e.1.take());
+            let receiver = ends.iter_mut().find(|e| e.0 == s.tx).and_then(|e| e.2.take());
+            let source = sender.filter(|_| mode != ModeName::Txonly).map(|sender| {
+                let maker = FrameMaker::sent(&way, mode, len, seed).map_err(TestpmdError::Frame)?;
+                Ok::<_, TestpmdError>(Source::new(sender, maker, pool))
+            });
+            let check = receiver.filter(|_| mode != ModeName::Rxonly).map(|receiver| {
+                let check = if mode == ModeName::Txonly {
+                    Check::made(
+                        receiver,
+                        *TxOnly::new(&self.context(number, 0), &self.plan.txonly)?.headers(),
+                    )
+                } else {
+                    let rewrite = self.plan.csum.mac_rewrite;
+                    let maker =
+                        FrameMaker::expected(&way, mode, rewrite, len, seed).map_err(TestpmdError::Frame)?;
+                    Check::numbered(receiver, maker)
+                };
+                Ok::<_, TestpmdError>(match self.plan.inject {
+                    Some(inject) => check.with_injector(inject, pool),
+                    None => check,
+                })
+            });
+            lanes.push(Lane { source: source.transpose()?, check: check.transpose()? });
+        }
+        Ok(Tester::new(lanes, self.clock.scale()))
+    }
+
+    /// What runs where, before it does.
+    fn introduce(&self, parts: &[Range<usize>]) {
+        let p = &self.plan;
+        self.out.say(&format!(
+            "{} packet forwarding - ports={} - cores={} - streams={} - burst={}",
+            p.mode.as_str(),
+            p.forward.len(),
+            parts.len(),
+            self.streams.len(),
+            self.rig.burst
+        ));
+        for (core, part) in self.cores.forward.iter().zip(parts) {
+            for s in &self.streams[part.clone()] {
+                self.out.say(&format!(
+                    "  core {core}: RX P={}/Q={} ({}) -> TX P={}/Q={} ({}) peer={}",
+                    s.rx.0,
+                    s.rx.1,
+                    self.rig.ports[s.rx.0].port.info().name,
+                    s.tx.0,
+                    s.tx.1,
+                    self.rig.ports[s.tx.0].port.info().name,
+                    self.peer_of(s.tx.0),
+                ));
+            }
+        }
+        if p.built_in() {
+            let at = self.cores.tester.unwrap_or(self.cores.forward[0]);
+            let shared =
+                if self.cores.tester.is_some() { "" } else { ", which it shares with the forwarder" };
+            self.out.say(&format!("  core {at}: the tester{shared}"));
+        }
+        for pool in &self.rig.pools {
+            self.out.say(&format!(
+                "  pool {}: {} buffers; {}",
+                pool.name(),
+                pool.buffers(),
+                pool.memory_report()
+            ));
+        }
+    }
+
+    fn launch<M: Mode>(
+        &self,
+        streams: Vec<Stream<M>>,
+        parts: Vec<Range<usize>>,
+        mut tester: Option<Tester>,
+        settings: Settings,
+    ) -> Result<Threads, TestpmdError> {
+        let (phase, broken) = (Arc::new(Phase::new()), Arc::new(AtomicBool::new(false)));
+        let mut threads = Threads {
+            forward: Vec::new(),
+            tester: None,
+            drained: tester.as_ref().map(Tester::done),
+            phase: phase.clone(),
+            broken: broken.clone(),
+        };
+        let own_core = self.cores.tester;
+        let main = thread::current();
+        let mut streams = streams.into_iter();
+        for (index, part) in parts.into_iter().enumerate() {
+            let core = self.cores.forward[index];
+            let shared = if index == 0 && own_core.is_none() { tester.take() } else { None };
+            let work = Core { streams: streams.by_ref().take(part.len()).collect(), tester: shared };
+            let plans: Vec<_> = self.streams[part.clone()].to_vec();
+            let (phase, guard) = (phase.clone(), EndGuard::new(&broken, &main));
+            let spawned = thread::Builder::new()
+                .name(format!("forward{index}"))
+                .spawn(move || guard.watch(|| forward(core, work, &plans, &settings, &phase)));
+            match spawned {
+                Ok(handle) => threads.forward.push((core, part, handle)),
+                Err(source) => {
+                    phase_stop(&threads);
+                    return Err(TestpmdError::System { what: "a forwarding thread", source });
+                }
+            }
+        }
+        if let (Some(mut tester), Some(core)) = (tester, own_core) {
+            let (phase, guard) = (phase.clone(), EndGuard::new(&broken, &main));
+            let spawned = thread::Builder::new().name("tester".into()).spawn(move || {
+                guard.watch(|| {
+                    pin_current_thread(core)?;
+                    tester.run(&phase);
+                    Ok(tester.counts())
+                })
+            });
+            match spawned {
+                Ok(handle) => threads.tester = Some(handle),
+                Err(source) => {
+                    phase_stop(&threads);
+                    return Err(TestpmdError::System { what: "the tester's thread", source });
+                }
+            }
+        }
+        Ok(threads)
+    }
+
+    /// Waits until the run ends, and says what moves meanwhile; whether all inputs ended before.
+    fn watch(&mut self, threads: &Threads, views: &[StreamView]) -> bool {
+        let start = Instant::now();
+        let period = self.plan.stats_period.unwrap_or(Duration::from_secs(1));
+        let second = Duration::from_secs(1);
+        let mut live = Live::new(self.clock.now_ns(), &self.rig.ports);
+        let (mut next_show, mut next_look) = (start + period, start + second);
+        let end = self.plan.duration.map(|d| start + d);
+        let (mut moved, mut silent, mut told) = (0, 0, false);
+        let early = loop {
+            let now = Instant::now();
+            if self.signals.stop() || threads.broken.load(Relaxed) || end.is_some_and(|end| now >= end) {
+                break false;
+            }
+            if threads.forward.iter().all(|(_, _, handle)| handle.is_finished()) {
+                break true;
+            }
+            if now >= next_show {
+                let dropped = views.iter().map(|v| v.shown.dropped.get()).sum();
+                let now_ns = self.clock.now_ns();
+                let text = match self.plan.stats_period {
+                    Some(_) => live.blocks(now_ns, &self.rig.ports, &self.plan.xstats),
+                    None => live.line(now_ns, &self.rig.ports, dropped),
+                };
+                self.out.say(&text);
+                next_show += period;
+            }
+            if now >= next_look {
+                next_look += second;
+                let so_far = self.moved();
+                silent = if so_far == moved { silent + 1 } else { 0 };
+                moved = so_far;
+                told &= silent > 0;
+                if silent >= SILENCE && !told {
+                    told = true;
+                    let cause = diagnose::cause(&mut self.rig, views, self.plan.mode);
+                    self.out.say(&cause.line(silent));
+                }
+            }
+            let next = [Some(next_show), Some(next_look), end].into_iter().flatten().min().unwrap_or(now);
+            thread::park_timeout(next.saturating_duration_since(now).min(TICK));
+        };
+        if let Some(drained) = &threads.drained {
+            threads.phase.set(Phase::DRAIN);
+            let end = Instant::now() + DRAIN;
+            while !drained.load(Relaxed) && !threads.broken.load(Relaxed) && Instant::now() < end {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+        threads.phase.set(Phase::STOP);
+        early
+    }
+
+    /// Packets that the forwarding ports have moved.
+    fn moved(&self) -> u64 {
+        let stats = |&p: &usize| self.rig.ports[p].port.stats();
+        self.plan.forward.iter().map(stats).map(|s| s.rx_packets + s.tx_packets).sum()
+    }
+
+    /// Waits for the threads and takes what they have counted.
+    fn end(
+        &self,
+        threads: Threads,
+    ) -> (Vec<CoreResult>, Vec<StreamResult>, Option<TesterCounts>, Vec<String>) {
+        let (mut cores, mut streams, mut tester, mut faults) = (Vec::new(), Vec::new(), None, Vec::new());
+        for (index, (core, part, handle)) in threads.forward.into_iter().enumerate() {
+            match handle.join().unwrap_or(Err(TestpmdError::Panicked { core: index })) {
+                Ok(done) => {
+                    let with_tester = done.tester.is_some();
+                    cores.push(CoreResult { core, run: done.run, streams: part.len(), with_tester });
+                    streams.extend(done.streams);
+                    tester = tester.or(done.tester);
+                }
+                Err(e) => faults.push(format!("{e}; {}", e.hint())),
+            }
+        }
+        if let Some(handle) = threads.tester {
+            match handle.join().unwrap_or(Err(TestpmdError::Panicked { core: cores.len() })) {
+                Ok(counts) => tester = Some(counts),
+                Err(e) => faults.push(format!("{e}; {}", e.hint())),
+            }
+        }
+        streams.sort_by_key(|s: &StreamDone| s.number);
+        (cores, streams.into_iter().map(|s| s.result).collect(), tester, faults)
+    }
+
+    /// Stops and closes the ports, and makes up the report.
+    fn close(
+        mut self,
+        baseline: Vec<PortStats>,
+        cores: Vec<CoreResult>,
+        streams: Vec<StreamResult>,
+        tester: Option<TesterCounts>,
+        faults: &mut Vec<String>,
+    ) -> Report {
+        faults.extend(self.rig.stop().into_iter().map(|e| format!("{e}; {}", e.hint())));
+        let mut ports = Vec::new();
+        for (p, before) in self.rig.ports.iter_mut().zip(&baseline) {
+            let name = p.port.info().name.clone();
+            ports.push(PortResult { name, stats: p.port.stats().since(before) });
+            for event in p.port.events() {
+                faults.extend(told(&p.spec, &event));
+            }
+        }
+        faults.extend(self.rig.close().into_iter().map(|e| format!("{e}; {}", e.hint())));
+        let mut report = Report {
+            mode: self.plan.mode,
+            record_cycles: self.plan.record_cycles,
+            record_bursts: self.plan.record_bursts,
+            forward: self.plan.forward.clone(),
+            ports,
+            streams,
+            cores,
+            pools: Vec::new(),
+            tester,
+            tsc: match self.clock {
+                Clock::Real(clock) => clock,
+                Clock::Virtual(_) => TscClock::shared(),
+            },
+        };
+        self.complete_tester(&mut report);
+        faults.extend(report.tester.as_ref().and_then(TesterCounts::fault));
+        drop(std::mem::take(&mut self.rig.ports));
+        for pool in self.rig.pools.iter().chain(&self.tester_pool) {
+            let counts = pool.counts();
+            let (total, free, held) = (counts.total, counts.free, counts.held);
+            let (name, memory) = (pool.name().to_string(), pool.memory_report());
+            if held > 0 {
+                faults.push(format!("pool {name}: {held} of {total} buffers leaked"));
+            } else if let Err(e) = pool.audit() {
+                faults.push(format!("pool {name}: {e}"));
+            }
+            report.pools.push(PoolResult { name, total, free, held, memory });
+        }
+        report
+    }
+
+    /// What the tester cannot see: where nothing comes back, or nothing is sent by it.
+    fn complete_tester(&self, report: &mut Report) {
+        let (rx, tx) = (report.rx(), report.tx());
+        let offered = report.streams.iter().map(|s| s.counts.offered).sum();
+        let Some(t) = &mut report.tester else { return };
+        match self.plan.mode {
+            ModeName::Rxonly => {
+                t.received = rx;
+                t.lost = t.sent.saturating_sub(rx);
+            }
+            ModeName::Txonly => {
+                (t.offered, t.sent) = (offered, tx);
+                // A frame that came back too often is one too many, not one too few.
+                t.lost = tx.saturating_sub(t.received);
+                t.duplicated += t.received.saturating_sub(tx);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A fault that a port reported while it ran.
+fn told(spec: &str, event: &PortEvent) -> Option<String> {
+    match event {
+        PortEvent::QueueError { kind, queue, what } => {
+            Some(format!("--port {spec}: {kind} queue {queue}: {what}"))
+        }
+        PortEvent::Removed => Some(format!("--port {spec}: the device is gone")),
+        _ => None,
+    }
+}
+
+fn phase_stop(threads: &Threads) {
+    threads.phase.set(Phase::STOP);
+}
+
+/// Wakes the watcher when a thread ends, and says so when it ends by a panic or an error.
+struct EndGuard {
+    broken: Arc<AtomicBool>,
+    main: Thread,
+}
+
+impl EndGuard {
+    fn new(broken: &Arc<AtomicBool>, main: &Thread) -> Self {
+        EndGuard { broken: broken.clone(), main: main.clone() }
+    }
+
+    fn watch<R>(self, work: impl FnOnce() -> Result<R, TestpmdError>) -> Result<R, TestpmdError> {
+        let done = work();
+        if done.is_err() {
+            self.broken.store(true, Relaxed);
+        }
+        done
+    }
+}
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.broken.store(true, Relaxed);
+        }
+        self.main.unpark();
+    }
+}
+
+/// A forwarding thread.
+fn forward<M: Mode>(
+    core: CoreId,
+    mut work: Core<M>,
+    plans: &[StreamPlan],
+    settings: &Settings,
+    phase: &Phase,
+) -> Result<CoreDone, TestpmdError> {
+    pin_current_thread(core)?;
+    let run = work.run(settings, phase);
+    let streams = work
+        .streams
+        .into_iter()
+        .zip(plans)
+        .map(|(s, &plan)| {
+            let bad = s.mode.bad_checksums();
+            let (counts, rx_bursts, tx_bursts) = (s.counts, s.rx_bursts, s.tx_bursts);
+            StreamDone { number: s.number, result: StreamResult { plan, counts, bad, rx_bursts, tx_bursts } }
+        })
+        .collect();
+    Ok(CoreDone { run, streams, tester: work.tester.map(|t| t.counts()) })
+}
+
+/// Most packets that lay in a queue before the start: as many as it can have descriptors.
+const FLUSH_MAX: usize = 32768;
+/// Between the two looks.
+const FLUSH_PAUSE: Duration = Duration::from_millis(10);
+
+/// Throws away what lies in the receive queues, looking twice. An input without end is left after as many packets
+/// as a queue can hold, and at the latest after a second.
+fn flush(queues: &mut [&mut RxQueue]) {
+    let mut burst = Burst::new();
+    for pass in 0..2 {
+        for queue in queues.iter_mut() {
+            let end = Instant::now() + Duration::from_secs(1);
+            let mut left = FLUSH_MAX;
+            loop {
+                let got = queue.rx_burst(&mut burst, linerate_mbuf::BURST_MAX);
+                burst.free_all();
+                left = left.saturating_sub(got);
+                if got == 0 || left == 0 || Instant::now() >= end {
+                    break;
+                }
+            }
+        }
+        if pass == 0 {
+            thread::sleep(FLUSH_PAUSE);
+        }
+    }
+}

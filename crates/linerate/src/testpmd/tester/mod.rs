@@ -1,0 +1,198 @@
+//! The built-in tester: sends numbered frames into the far ends of the ports, and checks what comes back.
+//!
+//! ```text
+//!   source 0 ─► far end of port 0 ─► port 0 ─ forwarder ─► port 1 ─► far end of port 1 ─► check 0
+//!   source 1 ─► far end of port 1 ─► port 1 ─ forwarder ─► port 0 ─► far end of port 0 ─► check 1
+//! ```
+//! A source keeps a bounded number of frames on their way, fewer than a ring holds, so that a forwarder without
+//! a fault loses none, on one core or on two. Loss is a gap in a stream's sequence, never a difference of
+//! counters. At the end the sources stop first, then what is on its way arrives, then counts are read.
+
+mod check;
+mod frames;
+pub(super) mod inject;
+mod source;
+mod track;
+
+pub(super) use check::Check;
+pub(super) use frames::{FrameMaker, Way};
+pub(super) use source::{Source, WINDOW};
+
+use super::engine::Phase;
+use linerate_mem::{CycleScale, cycles_between, rdtsc};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+/// Nothing having come for so long, nothing more will.
+const QUIET_NS: u64 = 100_000_000;
+
+/// What the tester has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub(super) struct TesterCounts {
+    /// Frames that it wanted to send.
+    pub offered: u64,
+    /// Frames that the far ends took.
+    pub sent: u64,
+    /// Frames that came back, whatever they were.
+    pub received: u64,
+    /// Frames that were sent and did not come back.
+    pub lost: u64,
+    /// Frames that came back changed.
+    pub corrupt: u64,
+    /// Frames that came back after a later one.
+    pub reordered: u64,
+    /// Frames that came back again.
+    pub duplicated: u64,
+}
+
+impl TesterCounts {
+    /// What is wrong, in one line.
+    pub fn fault(&self) -> Option<String> {
+        let parts = [
+            (self.lost, "lost"),
+            (self.corrupt, "corrupt"),
+            (self.reordered, "out of order"),
+            (self.duplicated, "duplicated"),
+        ];
+        let said: Vec<_> = parts.iter().filter(|p| p.0 > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        let sent = self.sent;
+        (!said.is_empty()).then(|| format!("frames {} (of {sent} sent)", said.join(", ")))
+    }
+
+    fn add(&mut self, other: &TesterCounts) {
+        self.offered += other.offered;
+        self.sent += other.sent;
+        self.received += other.received;
+        self.lost += other.lost;
+        self.corrupt += other.corrupt;
+        self.reordered += other.reordered;
+        self.duplicated += other.duplicated;
+    }
+}
+
+/// One stream's source and check; modes that do not receive have no source, modes that do not send no check.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub source: Option<Source>,
+    pub check: Option<Check>,
+}
+
+impl Lane {
+    /// Frames on their way, as far as is known.
+    fn outstanding(&self) -> u64 {
+        match (&self.source, &self.check) {
+            (Some(source), Some(check)) => source.next().saturating_sub(check.next()),
+            (Some(source), None) => source.waiting(),
+            _ => 0,
+        }
+    }
+}
+
+/// All streams' sources and checks.
+#[derive(Debug)]
+pub(super) struct Tester {
+    lanes: Vec<Lane>,
+    scale: CycleScale,
+    /// When something came last.
+    last: u64,
+    /// Set when it has stopped and nothing more is on its way.
+    done: Arc<AtomicBool>,
+}
+
+impl Tester {
+    pub fn new(lanes: Vec<Lane>, scale: CycleScale) -> Self {
+        Tester { lanes, scale, last: rdtsc(), done: Arc::default() }
+    }
+
+    /// Set when the run drains and nothing more is on its way.
+    pub fn done(&self) -> Arc<AtomicBool> {
+        self.done.clone()
+    }
+
+    /// Runs on a core of its own until the phase is [`Phase::STOP`].
+    pub fn run(&mut self, phase: &Phase) {
+        loop {
+            match phase.get() {
+                Phase::STOP => return,
+                now => self.turn(now),
+            }
+        }
+    }
+
+    /// What was counted; loss in modes without a check is not known here and is 0.
+    pub fn counts(&self) -> TesterCounts {
+        let mut sum = TesterCounts::default();
+        for lane in &self.lanes {
+            let mut counts = lane.check.as_ref().map(Check::counts).unwrap_or_default();
+            if let Some(source) = &lane.source {
+                (counts.offered, counts.sent) = (source.offered(), source.next());
+                if let Some(check) = &lane.check {
+                    counts.lost = counts.sent.saturating_sub(check.distinct() + counts.corrupt);
+                }
+            }
+            sum.add(&counts);
+        }
+        sum
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn idle(&mut self, phase: u8) {
+        let outstanding: u64 = self.lanes.iter().map(Lane::outstanding).sum();
+        let blind = self.lanes.iter().any(|l| l.source.is_none());
+        let quiet = self.scale.cycles_to_ns(cycles_between(self.last, rdtsc())) > QUIET_NS;
+        if phase == Phase::DRAIN && (quiet || outstanding == 0 && !blind && !self.holds()) {
+            self.done.store(true, Relaxed);
+        } else if phase == Phase::RUN && quiet {
+            // Whatever is still out is lost; go on without it.
+            for lane in &mut self.lanes {
+                if let Some(source) = &mut lane.source {
+                    source.give_up();
+                }
+            }
+            self.last = rdtsc();
+        }
+    }
+
+    fn holds(&self) -> bool {
+        self.lanes.iter().any(|l| l.check.as_ref().is_some_and(Check::holds))
+    }
+}
+
+impl Tester {
+    /// A bounded piece of work: a burst sent and a burst judged on every stream.
+    #[inline(never)]
+    pub fn turn(&mut self, phase: u8) {
+        let mut came = 0;
+        for lane in &mut self.lanes {
+            if phase == Phase::RUN
+                && let Some(source) = &mut lane.source
+            {
+                source.turn(lane.check.as_ref().map(Check::next));
+            }
+            if let Some(check) = &mut lane.check {
+                came += check.turn(phase != Phase::RUN);
+            }
+        }
+        if came > 0 {
+            self.last = rdtsc();
+        } else {
+            self.idle(phase);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_told_in_one_line() {
+        let good = TesterCounts { offered: 9, sent: 9, received: 9, ..Default::default() };
+        assert_eq!(good.fault(), None);
+        let bad = TesterCounts { lost: 2, duplicated: 1, ..good };
+        assert_eq!(bad.fault().as_deref(), Some("frames 2 lost, 1 duplicated (of 9 sent)"));
+    }
+}
