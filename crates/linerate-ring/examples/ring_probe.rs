@@ -358,6 +358,12 @@ macro_rules! all_of {
                 let q = Arc::new(SlotRing::new(size).expect("memory"));
                 (Slot::<_, 0>(q.clone()), Slot::<_, 1>(q))
             });
+            run(args, "spsc linger=4", zero, || {
+                let (mut p, mut c) = linerate_ring::spsc(size).expect("memory");
+                p.set_linger(4);
+                c.set_linger(4);
+                (p, c)
+            });
             run(args, "spsc (one by one)", zero, || {
                 let (p, c) = linerate_ring::spsc(size).expect("memory");
                 (One(p), One(c))

@@ -19,7 +19,7 @@ use crossbeam_utils::CachePadded;
 use crate::orders::Edges;
 use crate::side::{Ask, Engine, Grant, Serial, Side};
 use crate::size::RingSize;
-use crate::sync::{AtomicU32, Ordering, protocol_assert};
+use crate::sync::{AtomicU32, Ordering, protocol_assert, spin};
 
 /// One thread at a time, which the types see to: the handle can be sent, but neither cloned nor shared.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,28 @@ pub struct Local {
     index: u32,
     /// Where the room ends, by the opposite tail as last seen: that tail, and a capacity on for a producer.
     limit: u32,
+    /// Where the last look in vain was.
+    in_vain: u32,
+    /// How many times to wait at the first look in vain; see `set_linger`.
+    linger: u32,
     not_sync: PhantomData<Cell<()>>,
+}
+
+impl Local {
+    /// Not again at this place: who waits for long is not held up by this.
+    #[inline(always)]
+    fn looked_in_vain(&mut self) {
+        if self.linger != 0 && self.in_vain != self.index {
+            self.in_vain = self.index;
+            for _ in 0..self.linger {
+                spin();
+            }
+        }
+    }
+
+    pub(crate) fn set_linger(&mut self, pauses: u32) {
+        self.linger = pauses;
+    }
 }
 
 impl Side for Single {}
@@ -54,7 +75,8 @@ impl Engine for Single {
     }
 
     fn local(start: u32, base: u32) -> Local {
-        Local { index: start, limit: start.wrapping_add(base), not_sync: PhantomData }
+        let limit = start.wrapping_add(base);
+        Local { index: start, limit, in_vain: start, linger: 0, not_sync: PhantomData }
     }
 
     #[inline(always)]
@@ -72,7 +94,11 @@ impl Engine for Single {
             room = local.limit.wrapping_sub(local.index);
         }
         protocol_assert!(room <= ask.capacity, "room {room} of {}", ask.capacity);
-        Grant { pos: local.index, n: ask.admitted(room), room }
+        let n = ask.admitted(room);
+        if n == 0 {
+            local.looked_in_vain();
+        }
+        Grant { pos: local.index, n, room }
     }
 
     #[inline(always)]

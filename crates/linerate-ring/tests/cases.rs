@@ -275,3 +275,17 @@ fn odd_elements() {
         assert_eq!(out, all[..n]);
     }
 }
+
+/// A lingering end returns the same, and waits once a place only.
+#[test]
+fn lingering_changes_no_result() {
+    let (mut p, mut c) = linerate_ring::spsc::<u64>(RingSize::exact(2).unwrap()).unwrap();
+    p.set_linger(3);
+    c.set_linger(3);
+    for i in 0..5 {
+        assert_eq!((c.dequeue(), c.dequeue()), (None, None));
+        assert_eq!(p.enqueue_burst(&[i, i + 1, i + 2]), 2);
+        assert_eq!((p.enqueue(9), p.enqueue(9)), (Err(9), Err(9)));
+        assert_eq!(c.drain().collect::<Vec<_>>(), [i, i + 1]);
+    }
+}
