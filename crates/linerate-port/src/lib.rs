@@ -36,6 +36,6 @@ pub use port::Port;
 pub use program::{Frame, ProgramCounters, RxProgram, SoftStage, Verdict};
 pub use queue::{RxQueue, TxQueue};
 pub use rss::{RssConfig, RssTypes};
-pub use spec::{DriverEntry, KeyInfo, PortSpec, SpecError};
+pub use spec::{DriverEntry, KeyInfo, OpenPort, PortSpec, SpecError};
 pub use state::PortState;
 pub use stats::{PortStats, RxCounters, TxCounters, Xstat};

@@ -19,6 +19,10 @@ pub struct KeyInfo {
     pub repeats: bool,
 }
 
+/// Makes a port of a driver from its description.
+pub type OpenPort =
+    fn(&PortSpec, crate::DriverContext) -> Result<Box<dyn crate::PortDriver>, crate::PortError>;
+
 /// A driver as it is found by name.
 #[derive(Clone, Copy)]
 pub struct DriverEntry {
@@ -33,7 +37,7 @@ pub struct DriverEntry {
     /// The keys that it knows.
     pub keys: &'static [KeyInfo],
     /// Makes the port.
-    pub open: fn(&PortSpec, crate::DriverContext) -> Result<Box<dyn crate::PortDriver>, crate::PortError>,
+    pub open: OpenPort,
 }
 
 impl fmt::Debug for DriverEntry {
@@ -362,11 +366,7 @@ mod tests {
     ];
 
     fn drivers() -> Vec<DriverEntry> {
-        let open: fn(
-            &PortSpec,
-            crate::DriverContext,
-        ) -> Result<Box<dyn crate::PortDriver>, crate::PortError> =
-            |s, _| Err(s.bad_value("", "not for opening", "").into());
+        let open: OpenPort = |s, _| Err(s.bad_value("", "not for opening", "").into());
         vec![
             DriverEntry { name: "null", help: "", device: None, device_required: false, keys: KEYS, open },
             DriverEntry {

@@ -4,7 +4,7 @@
 //! call [`run_all`]. Every case runs, and the report names each one that failed, why, and those that have
 //! nothing to test on this driver. After every case the pools must be whole.
 //!
-//! ```ignore
+//! ```text
 //! linerate_port::conformance::run_all(&MyHarness).assert_passed();
 //! ```
 
@@ -16,7 +16,7 @@ mod life;
 mod limits;
 mod queues;
 #[cfg(test)]
-mod script;
+pub(crate) mod script;
 #[cfg(test)]
 mod tests;
 
