@@ -306,6 +306,37 @@ unsafe fn copy(from: *const *mut Header, to: *mut *mut Header, n: u32) {
     }
 }
 
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::{BackendKind, Mempool, backend::Backend};
+    use std::{
+        thread,
+        time::{Duration, Instant},
+    };
+
+    /// `a` before R: while a flush waits for the back end, the cache no longer counts what it hands over.
+    #[test]
+    fn a_flush_counts_nothing_twice() {
+        let pool = Mempool::builder("flush", 64).cache(8).backend(BackendKind::Stack).build().unwrap();
+        let nine: Vec<_> = (0..9).map(|_| pool.alloc().unwrap()).collect();
+        let Backend::Stack(stack, _) = &pool.inner().backend else { unreachable!("asked for a stack") };
+        let cached = || pool.inner().lanes.iter().map(|l| l.counts().len).sum::<u32>();
+        let flushes = || pool.inner().lanes.iter().map(|l| l.counts().flushes).sum::<u64>();
+        let before = cached();
+        let held = stack.lock().unwrap();
+        // On a lane of its own eight fill the cache; the ninth flushes four, and waits for the stack.
+        let flusher = thread::spawn(move || drop(nine));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while (flushes(), cached()) != (1, before + 4) {
+            assert!(Instant::now() < deadline, "still {} in the caches", cached() - before);
+            thread::yield_now();
+        }
+        drop(held);
+        flusher.join().unwrap();
+        assert_eq!((cached(), pool.counts().free), (before + 5, 64));
+    }
+}
+
 #[cfg(all(loom, test))]
 mod loom_model {
     //! The drawing at the top of this file, with an orphaned pool's end as the check: the pool's memory is a cell

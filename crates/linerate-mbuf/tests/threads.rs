@@ -3,7 +3,7 @@
 use linerate_mbuf::*;
 use std::{
     sync::{
-        Barrier, Mutex,
+        Barrier,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
         mpsc,
     },
@@ -109,31 +109,53 @@ fn counts_hold_under_clone_attach_and_drop_on_many_threads() {
     }
 }
 
+/// Waits for the other thread without sleeping, so that both go on within nanoseconds.
+fn meet(at: &AtomicU64, round: u64) {
+    at.fetch_add(1, Relaxed);
+    let mut spins = 0u32;
+    while at.load(Relaxed) < 2 * round {
+        spins += 1;
+        if spins.is_multiple_of(2000) {
+            thread::yield_now();
+        }
+        std::hint::spin_loop();
+    }
+}
+
 /// Two holders of a chain attach to it at the same moment, over and over: no count of a later segment is lost.
 #[test]
 fn attaching_through_clones_counts_every_segment() {
-    let pool = Mempool::builder("rest", 256).cache(16).data_room(64).build().unwrap();
-    let (a, b) = (Barrier::new(2), Barrier::new(2));
-    let slot: Mutex<Option<SharedMbuf>> = Mutex::new(None);
+    const ROUNDS: u64 = 3000;
+    const SEGMENTS: u32 = 12;
+    let pool = Mempool::builder("rest", 256).cache(64).data_room(64).build().unwrap();
+    let at = AtomicU64::new(0);
+    let (to, from) = mpsc::sync_channel::<SharedMbuf>(1);
+    let attach = |m: SharedMbuf, round| {
+        meet(&at, round);
+        let t = m.attach(&pool).unwrap();
+        meet(&at, round + 1);
+        t
+    };
     thread::scope(|s| {
         s.spawn(|| {
-            for _ in 0..3000 {
-                a.wait();
-                let m = slot.lock().unwrap().take().unwrap();
-                b.wait();
-                let t = m.attach(&pool).unwrap();
-                drop(m);
-                check(&t);
+            let from = from;
+            for (i, m) in (0..ROUNDS).zip(from) {
+                let t = attach(m, 2 * i + 1);
+                assert!(t.segments().all(|d| d == [i as u8]));
             }
         });
-        for i in 0..3000 {
-            let m = stamped(&pool, i as u8).unwrap().share();
-            *slot.lock().unwrap() = Some(m.clone());
-            a.wait();
-            b.wait();
-            let t = m.attach(&pool).unwrap();
-            drop(m);
-            check(&t);
+        for i in 0..ROUNDS {
+            let seg = || {
+                let mut m = pool.alloc().unwrap();
+                m.append(1).unwrap().fill(i as u8);
+                m
+            };
+            let mut m = seg();
+            (1..SEGMENTS).for_each(|_| m.chain(seg()).unwrap());
+            let m = m.share();
+            to.send(m.clone()).unwrap();
+            let t = attach(m, 2 * i + 1);
+            assert!(t.segments().all(|d| d == [i as u8]));
         }
     });
     whole(&pool);
