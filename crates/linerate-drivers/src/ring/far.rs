@@ -63,7 +63,7 @@ impl FarSender {
     #[inline]
     pub fn send(&mut self, burst: &mut Burst) -> usize {
         let n = burst.len();
-        self.ring.as_mut().map_or(0, |ring| send(ring, burst, n))
+        self.ring.as_mut().map_or(0, |ring| send::<Self>(ring, burst, n))
     }
 
     /// How many more fit at least: only this end fills it.
@@ -100,7 +100,7 @@ impl FarReceiver {
     /// Appends up to `max` packets that the port sent, and says how many.
     #[inline]
     pub fn receive(&mut self, burst: &mut Burst, max: usize) -> usize {
-        self.ring.as_mut().map_or(0, |ring| receive(ring, burst, max))
+        self.ring.as_mut().map_or(0, |ring| receive::<Self>(ring, burst, max))
     }
 
     /// How many wait at least: only this end takes them out.

@@ -104,23 +104,27 @@ fn drain(receiver: &mut Consumer<Mbuf>) {
     let mut left = receiver.len();
     let mut burst = Burst::new();
     while left > 0 {
-        let n = receive(receiver, &mut burst, left);
+        let n = receive::<Line>(receiver, &mut burst, left);
         burst.free_all();
         left = if n == 0 { 0 } else { left - n };
     }
 }
 
 /// Moves up to `max` packets out of a ring, as many as there are and fit.
+///
+/// `For` is whoever calls: each has a copy of its own, which is what makes the compiler inline it.
 #[inline(always)]
-pub(super) fn receive(ring: &mut Consumer<Mbuf>, burst: &mut Burst, max: usize) -> usize {
+#[expect(clippy::extra_unused_type_parameters, reason = "tells the copies apart")]
+pub(super) fn receive<For>(ring: &mut Consumer<Mbuf>, burst: &mut Burst, max: usize) -> usize {
     // SAFETY: an Mbuf is a transparent pointer to its header; the ring moves as many of them into the slots as
     // it says, and does not have them any more.
     unsafe { burst.fill_raw(max, |slots, n| ring.dequeue_burst_raw(slots.cast::<Mbuf>(), n)) }
 }
 
-/// Moves up to `max` packets into a ring, as many as fit; the others stay.
+/// Moves up to `max` packets into a ring, as many as fit; the others stay. For `For` see [`receive`].
 #[inline(always)]
-pub(super) fn send(ring: &mut Producer<Mbuf>, burst: &mut Burst, max: usize) -> usize {
+#[expect(clippy::extra_unused_type_parameters, reason = "tells the copies apart")]
+pub(super) fn send<For>(ring: &mut Producer<Mbuf>, burst: &mut Burst, max: usize) -> usize {
     // SAFETY: as in `receive`: the ring becomes the owner of as many packets, from the front, as it says.
     unsafe { burst.take_raw(|slots, n| ring.enqueue_burst_raw(slots.cast::<Mbuf>(), n.min(max))) }
 }
