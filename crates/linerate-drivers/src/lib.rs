@@ -2,6 +2,7 @@
 //!
 //! [`open`] makes a port from its description; [`DRIVERS`] lists what there is.
 
+pub mod netif;
 pub mod null;
 
 pub mod pcap;
