@@ -363,3 +363,126 @@ impl<M: Mode> Core<M> {
         self.streams.iter_mut().filter_map(|s| (!s.has_ended()).then_some(())).count() == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testpmd::modes::{io::Io, rxonly::RxOnly};
+    use linerate_mbuf::Mempool;
+    use linerate_mem::Clock;
+    use linerate_port::{Port, PortConfig, PortId, QueueId, RxQueueConfig, TxQueueConfig};
+
+    const SETTINGS: Settings =
+        Settings { burst: 32, retries: 0, retry_cycles: 0, record_cycles: false, record_bursts: false };
+
+    fn port(spec: &str, pool: &Mempool) -> Port {
+        let mut port = linerate_drivers::open(&spec.parse().unwrap(), PortId(0), Clock::real()).unwrap();
+        port.configure(PortConfig::default()).unwrap();
+        port.rx_queue_setup(QueueId(0), RxQueueConfig::new(pool)).unwrap();
+        port.tx_queue_setup(QueueId(0), TxQueueConfig::default()).unwrap();
+        port.start().unwrap();
+        port
+    }
+
+    fn stream<M: Mode>(rx: &mut Port, tx: &mut Port, mode: M) -> Stream<M> {
+        Stream::new(0, rx.take_rx(QueueId(0)).unwrap(), tx.take_tx(QueueId(0)).unwrap(), mode)
+    }
+
+    #[test]
+    fn what_is_received_is_sent_or_dropped_and_nothing_is_left() {
+        let pool = Mempool::builder("engine", 4096).build().unwrap();
+        let (mut from, mut to) = (port("null", &pool), port("ring:engine_full,size=100", &pool));
+        let mut s = stream(&mut from, &mut to, Io);
+        let mut burst = Burst::new();
+        for _ in 0..10 {
+            assert!(s.turn::<false>(&mut burst, &SETTINGS));
+            assert!(burst.is_empty());
+        }
+        let c = &s.counts;
+        assert_eq!((c.rx, c.offered, c.tx, c.dropped), (320, 320, 100, 220));
+        assert_eq!(s.shown.dropped.get(), 220);
+        assert_eq!(pool.counts().held, 100, "what waits in the ring");
+        drop(s);
+        to.stop().unwrap();
+        assert_eq!(pool.counts().held, 0);
+    }
+
+    #[test]
+    fn retries_are_bounded_and_only_the_rest_is_offered() {
+        let pool = Mempool::builder("engine", 4096).build().unwrap();
+        let (mut from, mut to) = (port("null", &pool), port("ring:engine_retry,size=40", &pool));
+        let mut s = stream(&mut from, &mut to, Io);
+        let settings = Settings { retries: 5, retry_cycles: 10, record_bursts: true, ..SETTINGS };
+        let mut burst = Burst::new();
+        assert!(s.turn::<true>(&mut burst, &settings) && s.turn::<true>(&mut burst, &settings));
+        assert_eq!((s.counts.tx, s.counts.dropped), (40, 24));
+        // One cell a burst, of what was taken of it in all.
+        assert_eq!(s.tx_bursts.cells().collect::<Vec<_>>(), [(8, 1), (32, 1)]);
+        assert_eq!(s.rx_bursts.cells().collect::<Vec<_>>(), [(32, 2)]);
+    }
+
+    #[test]
+    fn a_stream_with_a_stopped_queue_is_passed_over_and_comes_back() {
+        let pool = Mempool::builder("engine", 4096).build().unwrap();
+        let (mut from, mut to) = (port("null", &pool), port("null", &pool));
+        let mut s = stream(&mut from, &mut to, Io);
+        let mut burst = Burst::new();
+        assert!(s.turn::<false>(&mut burst, &SETTINGS));
+        to.set_tx_queue_running(QueueId(0), false).unwrap();
+        assert!(!s.turn::<false>(&mut burst, &SETTINGS));
+        assert!(!s.has_ended());
+        assert_eq!((s.counts.rx, s.shown.stopped.get()), (32, 1));
+        to.set_tx_queue_running(QueueId(0), true).unwrap();
+        s.turn::<false>(&mut burst, &SETTINGS);
+        assert!(s.turn::<false>(&mut burst, &SETTINGS), "the request is seen though nothing is sent");
+        from.set_rx_queue_running(QueueId(0), false).unwrap();
+        s.turn::<false>(&mut burst, &SETTINGS);
+        assert!(!s.turn::<false>(&mut burst, &SETTINGS));
+        // A mode that does not send does not look at the transmit queue.
+        let (mut from, mut to) = (port("null", &pool), port("null", &pool));
+        to.set_tx_queue_running(QueueId(0), false).unwrap();
+        assert!(stream(&mut from, &mut to, RxOnly).turn::<false>(&mut burst, &SETTINGS));
+    }
+
+    #[test]
+    fn a_core_runs_until_it_is_told_and_polls_are_all_in_the_histogram() {
+        let pool = Mempool::builder("engine", 4096).build().unwrap();
+        let (mut a, mut b) = (port("null", &pool), port("null:no-rx=1", &pool));
+        let phase = Arc::new(Phase::new());
+        let settings = Settings { record_cycles: true, record_bursts: true, ..SETTINGS };
+        let mut core = Core { streams: vec![stream(&mut a, &mut b, Io)], tester: None };
+        core.streams.push({
+            let (rx, tx) = (b.take_rx(QueueId(0)).unwrap(), a.take_tx(QueueId(0)).unwrap());
+            Stream::new(1, rx, tx, Io)
+        });
+        let stopper = std::thread::spawn({
+            let phase = phase.clone();
+            move || {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                phase.set(Phase::STOP);
+            }
+        });
+        let run = core.run(&settings, &phase);
+        stopper.join().unwrap();
+        let [busy, idle] = [&core.streams[0], &core.streams[1]];
+        assert_eq!(busy.rx_bursts.cells().collect::<Vec<_>>(), [(32, busy.counts.rx / 32)]);
+        assert_eq!(idle.rx_bursts.cells().count(), 1, "empty polls only");
+        assert_eq!(idle.rx_bursts.total(), busy.rx_bursts.total());
+        assert!(busy.counts.busy_cycles > 0 && busy.counts.busy_cycles == busy.counts.all_cycles);
+        assert_eq!(idle.counts.busy_cycles, 0, "idle polls are not charged");
+        assert!(idle.counts.all_cycles > 0);
+        assert_eq!((run.rx, run.tx), (busy.counts.rx, busy.counts.tx));
+        assert!(run.cycles > 0 && run.loop_cycles >= run.cycles && run.time.wall_ns > 0);
+    }
+
+    #[test]
+    fn a_core_whose_phase_is_over_does_nothing() {
+        let pool = Mempool::builder("engine", 1024).build().unwrap();
+        let (mut a, mut b) = (port("null", &pool), port("null", &pool));
+        let phase = Phase::new();
+        phase.set(Phase::STOP);
+        let mut core = Core { streams: vec![stream(&mut a, &mut b, Io)], tester: None };
+        let run = core.run(&SETTINGS, &phase);
+        assert_eq!((run.rx, run.tx, core.streams[0].counts.rx), (0, 0, 0));
+    }
+}

@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: the first asks for an orderly end, the second ends at once.
+//! Ctrl-C and its like: the first asks for an orderly end, one after that was noticed ends at once.
 
 use super::error::TestpmdError;
 use signal_hook::{
@@ -12,7 +12,12 @@ use std::sync::{
 
 /// Whether somebody wants the run to end.
 #[derive(Debug)]
-pub(super) struct Signals(Arc<AtomicBool>);
+pub(super) struct Signals {
+    stop: Arc<AtomicBool>,
+    /// Set once the wish was noticed: `timeout` and some shells send a signal twice within microseconds, and the
+    /// second of these is no impatience.
+    noticed: Arc<AtomicBool>,
+}
 
 impl Signals {
     /// Listens to SIGINT, SIGTERM and SIGHUP.
@@ -21,18 +26,21 @@ impl Signals {
     ///
     /// The system refuses a handler.
     pub fn listen() -> Result<Self, TestpmdError> {
-        let stop = Arc::new(AtomicBool::new(false));
+        let signals = Signals { stop: Arc::default(), noticed: Arc::default() };
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // In this order: the second one finds the flag set by the first.
-            flag::register_conditional_shutdown(signal, 128 + signal, stop.clone())
-                .and_then(|_| flag::register(signal, stop.clone()))
+            flag::register_conditional_shutdown(signal, 128 + signal, signals.noticed.clone())
+                .and_then(|_| flag::register(signal, signals.stop.clone()))
                 .map_err(|source| TestpmdError::System { what: "a signal handler", source })?;
         }
-        Ok(Signals(stop))
+        Ok(signals)
     }
 
     /// Whether one has come.
     pub fn stop(&self) -> bool {
-        self.0.load(Relaxed)
+        let stop = self.stop.load(Relaxed);
+        if stop {
+            self.noticed.store(true, Relaxed);
+        }
+        stop
     }
 }

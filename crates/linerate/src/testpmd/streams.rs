@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn cores_get_their_share_and_none_is_idle() {
-        assert_eq!(share(2, 1), [0..2]);
+        assert_eq!(share(2, 1), vec![0..2]);
         assert_eq!(share(2, 5), [0..1, 1..2]);
         assert_eq!(share(7, 3), [0..2, 2..4, 4..7]);
         assert_eq!(share(8, 3), [0..2, 2..5, 5..8]);

@@ -83,10 +83,11 @@ impl Check {
         came
     }
 
-    /// Frames below this one have come or are passed over.
-    pub fn next(&self) -> u64 {
+    /// How many frames are not on their way any more: those below the highest that came, and at least as many as
+    /// came, whole or not.
+    pub fn back(&self) -> u64 {
         match &self.expect {
-            Expect::Numbered(_, tracker) => tracker.next(),
+            Expect::Numbered(_, tracker) => tracker.next().max(tracker.distinct() + self.corrupt),
             Expect::Made(_) => 0,
         }
     }

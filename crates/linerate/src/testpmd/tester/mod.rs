@@ -83,7 +83,7 @@ impl Lane {
     /// Frames on their way, as far as is known.
     fn outstanding(&self) -> u64 {
         match (&self.source, &self.check) {
-            (Some(source), Some(check)) => source.next().saturating_sub(check.next()),
+            (Some(source), Some(check)) => source.next().saturating_sub(check.back()),
             (Some(source), None) => source.waiting(),
             _ => 0,
         }
@@ -170,7 +170,7 @@ impl Tester {
             if phase == Phase::RUN
                 && let Some(source) = &mut lane.source
             {
-                source.turn(lane.check.as_ref().map(Check::next));
+                source.turn(lane.check.as_ref().map(Check::back));
             }
             if let Some(check) = &mut lane.check {
                 came += check.turn(phase != Phase::RUN);
@@ -187,6 +187,12 @@ impl Tester {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testpmd::modes::ModeName;
+    use linerate_drivers::ring::far_end;
+    use linerate_mbuf::{Burst, Mbuf, Mempool};
+    use linerate_mem::Clock;
+    use linerate_net::{MacAddr, swap::mac_swap};
+    use linerate_port::{PortConfig, PortId, QueueId, RxQueueConfig, TxQueueConfig};
 
     #[test]
     fn a_fault_is_told_in_one_line() {
@@ -194,5 +200,103 @@ mod tests {
         assert_eq!(good.fault(), None);
         let bad = TesterCounts { lost: 2, duplicated: 1, ..good };
         assert_eq!(bad.fault().as_deref(), Some("frames 2 lost, 1 duplicated (of 9 sent)"));
+    }
+
+    /// Forwards a few thousand frames by `work`, which gets each with its number, and gives what the tester says.
+    fn forwarded(
+        name: &str,
+        mode: ModeName,
+        mut work: impl FnMut(u64, Mbuf, &mut Burst, &Mempool),
+    ) -> TesterCounts {
+        let pool = Mempool::builder(name, 4096).build().unwrap();
+        let spec = format!("ring:{name},far=1").parse().unwrap();
+        let mut port = linerate_drivers::open(&spec, PortId(0), Clock::real()).unwrap();
+        port.configure(PortConfig::default()).unwrap();
+        port.rx_queue_setup(QueueId(0), RxQueueConfig::new(&pool)).unwrap();
+        port.tx_queue_setup(QueueId(0), TxQueueConfig::default()).unwrap();
+        port.start().unwrap();
+        let (mut rx, mut tx) = (port.take_rx(QueueId(0)).unwrap(), port.take_tx(QueueId(0)).unwrap());
+        let (sender, receiver) = far_end(name, 0).unwrap();
+        let mac = MacAddr::new(port.info().mac.0);
+        let way =
+            Way { stream: 0, tester: MacAddr::new([2; 6]), near: mac, out: mac, peer: MacAddr::peer(0) };
+        let source = Source::new(sender, FrameMaker::sent(&way, mode, 100, 1).unwrap(), &pool);
+        let check = Check::numbered(receiver, FrameMaker::expected(&way, mode, true, 100, 1).unwrap());
+        let mut tester =
+            Tester::new(vec![Lane { source: Some(source), check: Some(check) }], Clock::real().scale());
+        let (mut seen, mut turns, done) = (0, 0, tester.done());
+        while !done.load(Relaxed) {
+            turns += 1;
+            tester.turn(if turns < 400 { Phase::RUN } else { Phase::DRAIN });
+            let (mut came, mut out) = (Burst::new(), Burst::new());
+            rx.rx_burst(&mut came, 32);
+            for m in came.drain() {
+                work(seen, m, &mut out, &pool);
+                seen += 1;
+            }
+            tx.tx_burst(&mut out);
+        }
+        let counts = tester.counts();
+        drop((tester, rx, tx));
+        port.stop().unwrap();
+        assert_eq!(pool.counts().held, 0);
+        assert!(counts.sent > 5000 && counts.sent == seen, "{counts:?}");
+        counts
+    }
+
+    #[test]
+    fn a_sound_forwarder_is_found_sound() {
+        let c = forwarded("t_sound", ModeName::Macswap, |_, mut m, out, _| {
+            mac_swap(m.data_mut());
+            out.push(m).unwrap();
+        });
+        assert_eq!((c.fault(), c.received, c.offered), (None, c.sent, c.sent));
+    }
+
+    #[test]
+    fn lost_changed_doubled_and_late_frames_are_each_counted() {
+        let c = forwarded("t_lost", ModeName::Io, |n, m, out, _| {
+            // In the middle, and the last ones.
+            if n != 1000 && n < 5000 {
+                out.push(m).unwrap();
+            }
+        });
+        assert_eq!((c.lost, c.corrupt, c.received), (1 + c.sent - 5000, 0, 4999));
+        let c = forwarded("t_changed", ModeName::Io, |n, mut m, out, _| {
+            if n < 100 {
+                m.data_mut()[n as usize] ^= 1;
+            }
+            out.push(m).unwrap();
+        });
+        assert_eq!((c.corrupt, c.lost, c.duplicated, c.reordered), (100, 0, 0, 0), "a bit of every byte");
+        let c = forwarded("t_short", ModeName::Io, |n, mut m, out, _| {
+            assert!(n != 7 || m.trim(1));
+            out.push(m).unwrap();
+        });
+        assert_eq!((c.corrupt, c.lost), (1, 0));
+        let c = forwarded("t_double", ModeName::Io, |n, m, out, pool| {
+            let again = (n == 50).then(|| m.copy(pool, 0, u32::MAX).unwrap());
+            out.push(m).unwrap();
+            again.into_iter().for_each(|m| out.push(m).unwrap());
+        });
+        assert_eq!((c.duplicated, c.lost, c.corrupt), (1, 0, 0));
+        let mut held = None;
+        let c = forwarded("t_late", ModeName::Io, |n, m, out, _| {
+            if n == 10 {
+                held = Some(m);
+                return;
+            }
+            out.push(m).unwrap();
+            held.take().into_iter().for_each(|m| out.push(m).unwrap());
+        });
+        assert_eq!((c.reordered, c.lost, c.corrupt), (1, 0, 0));
+    }
+
+    #[test]
+    fn a_mode_that_does_not_do_its_work_is_found_out() {
+        for mode in [ModeName::Mac, ModeName::Macswap, ModeName::FiveTupleSwap, ModeName::Csum] {
+            let c = forwarded("t_idle", mode, |_, m, out, _| out.push(m).unwrap());
+            assert_eq!((c.corrupt, c.lost), (c.sent, 0), "{mode:?}");
+        }
     }
 }

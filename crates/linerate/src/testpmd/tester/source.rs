@@ -43,8 +43,8 @@ impl Source {
         }
     }
 
-    /// Sends a burst if the window allows: frames below `back` are not on their way any more; `None` = nothing
-    /// comes back, and the far end's room is the limit.
+    /// Sends a burst if the window allows: `back` frames are not on their way any more; `None` = nothing comes
+    /// back, and the far end's room is the limit.
     pub fn turn(&mut self, back: Option<u64>) {
         self.turns += 1;
         let window = WINDOW.min(BURST * (1 + self.turns / RAMP));
