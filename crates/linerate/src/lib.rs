@@ -46,5 +46,7 @@ pub fn open_port(spec: &str) -> Result<Port, PortError> {
 /// What a forwarding program uses.
 pub mod prelude {
     pub use crate::mbuf::{Burst, Mbuf, Mempool, OlFlags, SharedMbuf};
-    pub use crate::port::{Port, PortConfig, PortError, QueueId, RxQueue, RxQueueConfig, TxQueue, TxQueueConfig};
+    pub use crate::port::{
+        Port, PortConfig, PortError, QueueId, RxQueue, RxQueueConfig, TxQueue, TxQueueConfig,
+    };
 }

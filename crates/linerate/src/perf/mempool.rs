@@ -144,7 +144,8 @@ fn keep(b: &Bench<'_>, out: &mut Report, cores: usize, cache: u32) -> anyhow::Re
                 s.push(rate(b, &pool, cores, n, keep, times));
                 full(&pool)?;
             }
-            let fields = json!({"bench": "mempool-keep", "cache": cache, "cores": cores, "keep": keep, "bulk": n});
+            let fields =
+                json!({"bench": "mempool-keep", "cache": cache, "cores": cores, "keep": keep, "bulk": n});
             out.row(&line, "objects_per_second", &s, fields);
         }
     }

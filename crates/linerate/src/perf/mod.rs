@@ -80,10 +80,7 @@ pub fn main(args: Args) -> ExitCode {
     }
 }
 
-fn measure(
-    options: &Options,
-    run: fn(&Bench<'_>, &mut Report) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+fn measure(options: &Options, run: fn(&Bench<'_>, &mut Report) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let cores = cores(options)?;
     pin_current_thread(cores[0]).map_err(|e| anyhow::anyhow!("{e}\n  hint: {}", e.hint()))?;
     let clock = TscClock::calibrate();
@@ -105,7 +102,10 @@ fn cores(options: &Options) -> anyhow::Result<Vec<CoreId>> {
             "--cores {c}: this process may run on {}\n  hint: name some of those",
             list()
         );
-        anyhow::ensure!(!options.cores[..i].contains(c), "--cores names {c} twice\n  hint: name each core once");
+        anyhow::ensure!(
+            !options.cores[..i].contains(c),
+            "--cores names {c} twice\n  hint: name each core once"
+        );
     }
     Ok(options.cores.iter().copied().map(CoreId).collect())
 }

@@ -25,7 +25,9 @@ impl Report {
         let json: Option<Box<dyn Write>> = match json {
             None => None,
             Some(_) if !table => Some(Box::new(io::stdout())),
-            Some(p) => Some(Box::new(File::create(p).with_context(|| format!("cannot write {}", p.display()))?)),
+            Some(p) => {
+                Some(Box::new(File::create(p).with_context(|| format!("cannot write {}", p.display()))?))
+            }
         };
         if table {
             println!("# cycles of the time stamp counter: {}", clock.source());
