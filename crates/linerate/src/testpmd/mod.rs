@@ -11,6 +11,7 @@ mod cores;
 mod diagnose;
 mod engine;
 mod error;
+mod flush;
 mod histogram;
 mod json;
 mod live;
@@ -25,6 +26,7 @@ mod run;
 mod signals;
 mod streams;
 mod tester;
+mod threads;
 mod topology;
 
 pub use options::Args;

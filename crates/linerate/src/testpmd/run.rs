@@ -3,8 +3,9 @@
 use super::{
     cores::Cores,
     diagnose,
-    engine::{Core, CoreRun, Mode, Phase, Settings, Shown, Stream},
+    engine::{Mode, Phase, Settings, Shown, Stream},
     error::TestpmdError,
+    flush::flush,
     json,
     live::Live,
     modes::{
@@ -15,26 +16,24 @@ use super::{
     plan::Plan,
     pools,
     report::{CoreResult, PoolResult, PortResult, Report, StreamResult},
-    rig::{Rig, built_in_name},
+    rig::Rig,
     signals::Signals,
     streams::{self, StreamPlan},
-    tester::{Check, FrameMaker, Lane, Source, Tester, TesterCounts, WINDOW, Way},
+    tester::{self, TesterCounts},
+    threads::Threads,
 };
 use crossbeam_utils::CachePadded;
-use linerate_mbuf::{Burst, Mempool};
-use linerate_mem::{Clock, CoreId, TscClock, pin_current_thread};
+use linerate_mbuf::Mempool;
+use linerate_mem::{Clock, TscClock};
 use linerate_net::MacAddr;
-use linerate_port::{Capabilities, PortEvent, PortStats, QueueId, RxQueue};
+use linerate_port::{Capabilities, PortEvent, PortStats, QueueId};
 use std::{
     fs::File,
     io::Write,
     ops::Range,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    thread::{self, JoinHandle, Thread},
+    sync::{Arc, atomic::Ordering::Relaxed},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -114,7 +113,7 @@ fn file_error(path: &Path, source: std::io::Error) -> TestpmdError {
 /// Frames on their way and in the ends' hands, and one thread's cache.
 fn tester_pool(plan: &Plan, streams: usize) -> Result<Mempool, TestpmdError> {
     // A ring on either side of the forwarder may be full where the far end's room is the only limit.
-    let frames = streams as u64 * (2 * 1024 + WINDOW);
+    let frames = streams as u64 * (2 * 1024 + tester::WINDOW);
     pools::make(plan, "tester", frames + 2 * u64::from(plan.cache), plan.node)
 }
 
@@ -128,34 +127,6 @@ struct Job {
     cores: Cores,
     signals: Signals,
     tester_pool: Option<Mempool>,
-}
-
-/// A stream's results, without its queues.
-struct StreamDone {
-    number: usize,
-    result: StreamResult,
-}
-
-/// What a forwarding thread leaves behind.
-struct CoreDone {
-    run: CoreRun,
-    streams: Vec<StreamDone>,
-    tester: Option<TesterCounts>,
-}
-
-/// A thread of a run.
-type Handle<R> = JoinHandle<Result<R, TestpmdError>>;
-
-/// The threads of a run.
-struct Threads {
-    /// With each its core and its streams.
-    forward: Vec<(CoreId, Range<usize>, Handle<CoreDone>)>,
-    tester: Option<Handle<TesterCounts>>,
-    /// The tester has got all that is on its way.
-    drained: Option<Arc<AtomicBool>>,
-    phase: Arc<Phase>,
-    /// A thread has ended as it should not.
-    broken: Arc<AtomicBool>,
 }
 
 impl Job {
@@ -187,7 +158,11 @@ impl Job {
             }
         }
         let tester = match self.tester_pool.clone() {
-            Some(pool) => Some(self.tester(&pool)?),
+            Some(pool) => {
+                let contexts: Vec<_> = (0..self.streams.len()).map(|n| self.context(n, 0)).collect();
+                let source = (&pool, &self.clock);
+                Some(tester::wire(&self.plan, &self.rig, &self.streams, &contexts, source)?)
+            }
             None => None,
         };
         let views: Vec<_> = streams
@@ -195,9 +170,9 @@ impl Job {
             .map(|s| StreamView { plan: self.streams[s.number], shown: s.shown.clone() })
             .collect();
         self.introduce(&parts);
-        let threads = self.launch(streams, parts, tester, settings)?;
+        let threads = Threads::launch(&self.cores, &self.streams, streams, parts, tester, settings)?;
         let early = self.watch(&threads, &views);
-        let (cores, results, tester, mut faults) = self.end(threads);
+        let (cores, results, tester, mut faults) = threads.join();
         if early {
             self.out.say("All inputs have ended.");
         }
@@ -244,59 +219,6 @@ impl Job {
         Ok(Stream::new(number, rx, tx, mode))
     }
 
-    /// The tester at the far ends of the built-in ports.
-    fn tester(&self, pool: &Mempool) -> Result<Tester, TestpmdError> {
-        let mode = self.plan.mode;
-        let len = usize::from(self.plan.frame_size);
-        let seed = self.clock.now_cycles();
-        let far =
-            |port: usize, queue: u16| {
-                linerate_drivers::ring::far_end(&built_in_name(port), queue).map_err(|e| {
-                    TestpmdError::Option { option: "--port", why: e.to_string(), hint: e.hint() }
-                })
-            };
-        let mut ends = Vec::new();
-        for &StreamPlan { rx, .. } in &self.streams {
-            let (sender, receiver) = far(rx.0, rx.1)?;
-            ends.push((rx, Some(sender), Some(receiver)));
-        }
-        let mut lanes = Vec::new();
-        for (number, s) in self.streams.iter().enumerate() {
-            let way = Way {
-                stream: number as u16,
-                tester: MacAddr::new([2, 0x54, 0, 0, 0, s.rx.0 as u8]),
-                near: self.rig.ports[s.rx.0].mac,
-                out: self.rig.ports[s.tx.0].mac,
-                peer: self.peer_of(s.tx.0),
-            };
-            let sender = ends.iter_mut().find(|e| e.0 == s.rx).and_then(|e| e.1.take());
-            let receiver = ends.iter_mut().find(|e| e.0 == s.tx).and_then(|e| e.2.take());
-            let source = sender.filter(|_| mode != ModeName::Txonly).map(|sender| {
-                let maker = FrameMaker::sent(&way, mode, len, seed).map_err(TestpmdError::Frame)?;
-                Ok::<_, TestpmdError>(Source::new(sender, maker, pool))
-            });
-            let check = receiver.filter(|_| mode != ModeName::Rxonly).map(|receiver| {
-                let check = if mode == ModeName::Txonly {
-                    Check::made(
-                        receiver,
-                        *TxOnly::new(&self.context(number, 0), &self.plan.txonly)?.headers(),
-                    )
-                } else {
-                    let rewrite = self.plan.csum.mac_rewrite;
-                    let maker =
-                        FrameMaker::expected(&way, mode, rewrite, len, seed).map_err(TestpmdError::Frame)?;
-                    Check::numbered(receiver, maker)
-                };
-                Ok::<_, TestpmdError>(match self.plan.inject {
-                    Some(inject) => check.with_injector(inject, pool),
-                    None => check,
-                })
-            });
-            lanes.push(Lane { source: source.transpose()?, check: check.transpose()? });
-        }
-        Ok(Tester::new(lanes, self.clock.scale()))
-    }
-
     /// What runs where, before it does.
     fn introduce(&self, parts: &[Range<usize>]) {
         let p = &self.plan;
@@ -336,61 +258,6 @@ impl Job {
                 pool.memory_report()
             ));
         }
-    }
-
-    fn launch<M: Mode>(
-        &self,
-        streams: Vec<Stream<M>>,
-        parts: Vec<Range<usize>>,
-        mut tester: Option<Tester>,
-        settings: Settings,
-    ) -> Result<Threads, TestpmdError> {
-        let (phase, broken) = (Arc::new(Phase::new()), Arc::new(AtomicBool::new(false)));
-        let mut threads = Threads {
-            forward: Vec::new(),
-            tester: None,
-            drained: tester.as_ref().map(Tester::done),
-            phase: phase.clone(),
-            broken: broken.clone(),
-        };
-        let own_core = self.cores.tester;
-        let main = thread::current();
-        let mut streams = streams.into_iter();
-        for (index, part) in parts.into_iter().enumerate() {
-            let core = self.cores.forward[index];
-            let shared = if index == 0 && own_core.is_none() { tester.take() } else { None };
-            let work = Core { streams: streams.by_ref().take(part.len()).collect(), tester: shared };
-            let plans: Vec<_> = self.streams[part.clone()].to_vec();
-            let (phase, guard) = (phase.clone(), EndGuard::new(&broken, &main));
-            let spawned = thread::Builder::new()
-                .name(format!("forward{index}"))
-                .spawn(move || guard.watch(|| forward(core, work, &plans, &settings, &phase)));
-            match spawned {
-                Ok(handle) => threads.forward.push((core, part, handle)),
-                Err(source) => {
-                    phase_stop(&threads);
-                    return Err(TestpmdError::System { what: "a forwarding thread", source });
-                }
-            }
-        }
-        if let (Some(mut tester), Some(core)) = (tester, own_core) {
-            let (phase, guard) = (phase.clone(), EndGuard::new(&broken, &main));
-            let spawned = thread::Builder::new().name("tester".into()).spawn(move || {
-                guard.watch(|| {
-                    pin_current_thread(core)?;
-                    tester.run(&phase);
-                    Ok(tester.counts())
-                })
-            });
-            match spawned {
-                Ok(handle) => threads.tester = Some(handle),
-                Err(source) => {
-                    phase_stop(&threads);
-                    return Err(TestpmdError::System { what: "the tester's thread", source });
-                }
-            }
-        }
-        Ok(threads)
     }
 
     /// Waits until the run ends, and says what moves meanwhile; whether all inputs ended before.
@@ -450,33 +317,6 @@ impl Job {
     fn moved(&self) -> u64 {
         let stats = |&p: &usize| self.rig.ports[p].port.stats();
         self.plan.forward.iter().map(stats).map(|s| s.rx_packets + s.tx_packets).sum()
-    }
-
-    /// Waits for the threads and takes what they have counted.
-    fn end(
-        &self,
-        threads: Threads,
-    ) -> (Vec<CoreResult>, Vec<StreamResult>, Option<TesterCounts>, Vec<String>) {
-        let (mut cores, mut streams, mut tester, mut faults) = (Vec::new(), Vec::new(), None, Vec::new());
-        for (index, (core, part, handle)) in threads.forward.into_iter().enumerate() {
-            match handle.join().unwrap_or(Err(TestpmdError::Panicked { core: index })) {
-                Ok(done) => {
-                    let with_tester = done.tester.is_some();
-                    cores.push(CoreResult { core, run: done.run, streams: part.len(), with_tester });
-                    streams.extend(done.streams);
-                    tester = tester.or(done.tester);
-                }
-                Err(e) => faults.push(format!("{e}; {}", e.hint())),
-            }
-        }
-        if let Some(handle) = threads.tester {
-            match handle.join().unwrap_or(Err(TestpmdError::Panicked { core: cores.len() })) {
-                Ok(counts) => tester = Some(counts),
-                Err(e) => faults.push(format!("{e}; {}", e.hint())),
-            }
-        }
-        streams.sort_by_key(|s: &StreamDone| s.number);
-        (cores, streams.into_iter().map(|s| s.result).collect(), tester, faults)
     }
 
     /// Stops and closes the ports, and makes up the report.
@@ -559,89 +399,5 @@ fn told(spec: &str, event: &PortEvent) -> Option<String> {
         }
         PortEvent::Removed => Some(format!("--port {spec}: the device is gone")),
         _ => None,
-    }
-}
-
-fn phase_stop(threads: &Threads) {
-    threads.phase.set(Phase::STOP);
-}
-
-/// Wakes the watcher when a thread ends, and says so when it ends by a panic or an error.
-struct EndGuard {
-    broken: Arc<AtomicBool>,
-    main: Thread,
-}
-
-impl EndGuard {
-    fn new(broken: &Arc<AtomicBool>, main: &Thread) -> Self {
-        EndGuard { broken: broken.clone(), main: main.clone() }
-    }
-
-    fn watch<R>(self, work: impl FnOnce() -> Result<R, TestpmdError>) -> Result<R, TestpmdError> {
-        let done = work();
-        if done.is_err() {
-            self.broken.store(true, Relaxed);
-        }
-        done
-    }
-}
-
-impl Drop for EndGuard {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.broken.store(true, Relaxed);
-        }
-        self.main.unpark();
-    }
-}
-
-/// A forwarding thread.
-fn forward<M: Mode>(
-    core: CoreId,
-    mut work: Core<M>,
-    plans: &[StreamPlan],
-    settings: &Settings,
-    phase: &Phase,
-) -> Result<CoreDone, TestpmdError> {
-    pin_current_thread(core)?;
-    let run = work.run(settings, phase);
-    let streams = work
-        .streams
-        .into_iter()
-        .zip(plans)
-        .map(|(s, &plan)| {
-            let bad = s.mode.bad_checksums();
-            let (counts, rx_bursts, tx_bursts) = (s.counts, s.rx_bursts, s.tx_bursts);
-            StreamDone { number: s.number, result: StreamResult { plan, counts, bad, rx_bursts, tx_bursts } }
-        })
-        .collect();
-    Ok(CoreDone { run, streams, tester: work.tester.map(|t| t.counts()) })
-}
-
-/// Most packets that lay in a queue before the start: as many as it can have descriptors.
-const FLUSH_MAX: usize = 32768;
-/// Between the two looks.
-const FLUSH_PAUSE: Duration = Duration::from_millis(10);
-
-/// Throws away what lies in the receive queues, looking twice. An input without end is left after as many packets
-/// as a queue can hold, and at the latest after a second.
-fn flush(queues: &mut [&mut RxQueue]) {
-    let mut burst = Burst::new();
-    for pass in 0..2 {
-        for queue in queues.iter_mut() {
-            let end = Instant::now() + Duration::from_secs(1);
-            let mut left = FLUSH_MAX;
-            loop {
-                let got = queue.rx_burst(&mut burst, linerate_mbuf::BURST_MAX);
-                burst.free_all();
-                left = left.saturating_sub(got);
-                if got == 0 || left == 0 || Instant::now() >= end {
-                    break;
-                }
-            }
-        }
-        if pass == 0 {
-            thread::sleep(FLUSH_PAUSE);
-        }
     }
 }

@@ -13,10 +13,12 @@ mod frames;
 pub(super) mod inject;
 mod source;
 mod track;
+mod wire;
 
-pub(super) use check::Check;
-pub(super) use frames::{FrameMaker, Way};
-pub(super) use source::{Source, WINDOW};
+use check::Check;
+use frames::{FrameMaker, Way};
+use source::Source;
+pub(super) use {source::WINDOW, wire::wire};
 
 use super::engine::Phase;
 use linerate_mem::{CycleScale, cycles_between, rdtsc};
@@ -74,9 +76,9 @@ impl TesterCounts {
 
 /// One stream's source and check; modes that do not receive have no source, modes that do not send no check.
 #[derive(Debug)]
-pub(super) struct Lane {
-    pub source: Option<Source>,
-    pub check: Option<Check>,
+struct Lane {
+    source: Option<Source>,
+    check: Option<Check>,
 }
 
 impl Lane {
@@ -102,7 +104,7 @@ pub(super) struct Tester {
 }
 
 impl Tester {
-    pub fn new(lanes: Vec<Lane>, scale: CycleScale) -> Self {
+    fn new(lanes: Vec<Lane>, scale: CycleScale) -> Self {
         Tester { lanes, scale, last: rdtsc(), done: Arc::default() }
     }
 
