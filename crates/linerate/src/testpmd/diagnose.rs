@@ -60,3 +60,33 @@ pub(super) fn cause(rig: &mut Rig, streams: &[StreamView], mode: ModeName) -> Ca
     }
     if mode == ModeName::Txonly { Cause::NothingTaken } else { Cause::NothingArrives }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testpmd::{plan::tests::plan, streams::StreamPlan};
+    use linerate_mbuf::Burst;
+    use linerate_mem::Clock;
+
+    // User pain 81.
+    #[test]
+    fn the_first_check_that_fails_is_named() {
+        let plan = plan(&["--port=null:no-rx=1", "--total-num-mbufs=2000"]).unwrap();
+        let mut rig = Rig::set_up(&plan, &Clock::real(), 1).unwrap();
+        let streams = [StreamView { plan: StreamPlan { rx: (0, 0), tx: (0, 0) }, shown: Default::default() }];
+        let say = |rig: &mut Rig| cause(rig, &streams, ModeName::Io).line(3);
+        assert!(say(&mut rig).starts_with("no packet for 3 s: nothing arrives"));
+        assert_eq!(cause(&mut rig, &streams, ModeName::Txonly), Cause::NothingTaken);
+        streams[0].shown.ended.set(1);
+        assert!(say(&mut rig).contains("the input of port 0 has ended"));
+        streams[0].shown.stopped.set(1);
+        assert!(say(&mut rig).contains("is stopped"));
+        let mut bursts: Vec<Burst> = (0..4).map(|_| Burst::new()).collect();
+        bursts.iter_mut().for_each(|b| assert!(rig.pools[0].alloc_bulk(b, 500)));
+        assert!(say(&mut rig).contains("all 2000 buffers are held"), "{}", say(&mut rig));
+        assert!(rig.stop().is_empty());
+        assert!(say(&mut rig).contains("the link of port 0 (null) is down"));
+        drop(bursts);
+        assert!(rig.close().is_empty());
+    }
+}
