@@ -5,6 +5,7 @@
 pub mod netif;
 pub mod null;
 
+pub mod packet;
 pub mod pcap;
 pub mod ring;
 
@@ -12,7 +13,7 @@ use linerate_mem::Clock;
 use linerate_port::{DriverEntry, Port, PortError, PortId, PortSpec};
 
 /// Every driver of this crate, by name.
-pub const DRIVERS: &[DriverEntry] = &[null::ENTRY, pcap::ENTRY, ring::ENTRY];
+pub const DRIVERS: &[DriverEntry] = &[null::ENTRY, packet::ENTRY, pcap::ENTRY, ring::ENTRY];
 
 /// Makes a port from its description.
 ///

@@ -10,9 +10,11 @@
 
 mod error;
 mod interface;
+pub(crate) mod landing;
 mod link;
 mod membership;
 mod message;
+mod port_link;
 pub(crate) mod segment;
 pub(crate) mod sys;
 pub mod veth;
@@ -20,7 +22,9 @@ pub(crate) mod vnet;
 mod watch;
 
 pub use error::NetIfError;
+pub(crate) use error::hint_for;
 pub use interface::{NetIf, check_name};
 pub use link::{IF_NAME_MAX, LinkInfo};
 pub use membership::Memberships;
+pub use port_link::PortLink;
 pub use watch::{LinkEvent, LinkWatch};
