@@ -196,4 +196,9 @@ impl RxDriver for NoRx {
         // It is never asked.
         Ok(())
     }
+
+    /// An input that there is not has ended: a run over files ends with the last real one.
+    fn is_exhausted(&self) -> bool {
+        true
+    }
 }

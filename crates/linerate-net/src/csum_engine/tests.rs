@@ -18,6 +18,20 @@ fn spoilt(frame: &[u8], fields: &[usize]) -> Vec<u8> {
 }
 
 #[test]
+fn what_is_not_ip_is_left_alone_as_the_complete_walk_leaves_it() {
+    for ether_type in [0u16, 60, 0x0806, 0x88cc, 0x6558, 0x8847, 0x8864, 0xffff] {
+        for tags in [&[][..], &[0x8100], &[0x88a8, 0x8100]] {
+            let mut frame = tagged(&[&[2; 12][..], &ether_type.to_be_bytes(), &[0x45; 60]].concat(), tags);
+            let before = frame.clone();
+            let parsed = parse_segment(&frame, frame.len(), ParseOptions { tunnels: true });
+            let walked = recompute_parsed(&mut frame, empty(), &parsed, TUNNEL);
+            assert_eq!(recompute(&mut frame, TUNNEL), walked, "{ether_type:#x} behind {tags:x?}");
+            assert_eq!(frame, before);
+        }
+    }
+}
+
+#[test]
 fn a_udp_checksum_of_zero_stays_zero() {
     for right in [v4_udp((1, 2), b"payload"), v6_udp((1, 2), b"payload")] {
         let field = right.len() - 9;

@@ -112,9 +112,8 @@ fn constant(b: &Bench<'_>, out: &mut Report) -> anyhow::Result<()> {
         }
         rounds * N
     }
-    let legs: [(usize, fn(&Mempool, usize) -> usize); 4] =
-        [(1, leg::<1>), (4, leg::<4>), (8, leg::<8>), (32, leg::<32>)];
-    for (n, leg) in legs {
+    type Leg = fn(&Mempool, usize) -> usize;
+    for (n, leg) in [(1, leg::<1> as Leg), (4, leg::<4>), (8, leg::<8>), (32, leg::<32>)] {
         let line = format!("mempool ring cache 256, constant bulk {n}");
         if !out.wants(&line) {
             continue;

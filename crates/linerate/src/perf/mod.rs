@@ -64,9 +64,12 @@ impl Bench<'_> {
     }
 }
 
+/// A benchmark: measures, and adds its rows.
+type Run = fn(&Bench<'_>, &mut Report) -> anyhow::Result<()>;
+
 /// Runs it; the exit status.
 pub fn main(args: Args) -> ExitCode {
-    let (options, run): (Options, fn(&Bench<'_>, &mut Report) -> anyhow::Result<()>) = match args.bench {
+    let (options, run): (Options, Run) = match args.bench {
         What::Ring(o) => (o, ring::run),
         What::Mempool(o) => (o, mempool::run),
         What::Mbuf(o) => (o, mbuf::run),
@@ -80,7 +83,7 @@ pub fn main(args: Args) -> ExitCode {
     }
 }
 
-fn measure(options: &Options, run: fn(&Bench<'_>, &mut Report) -> anyhow::Result<()>) -> anyhow::Result<()> {
+fn measure(options: &Options, run: Run) -> anyhow::Result<()> {
     let cores = cores(options)?;
     pin_current_thread(cores[0]).map_err(|e| anyhow::anyhow!("{e}\n  hint: {}", e.hint()))?;
     let clock = TscClock::calibrate();
