@@ -54,7 +54,7 @@ pub mod ether_type {
     KnownLayout,
 )]
 #[repr(transparent)]
-pub struct MacAddr([u8; 6]);
+pub struct MacAddr(pub [u8; 6]);
 
 impl MacAddr {
     /// All ones: every station.
