@@ -13,6 +13,7 @@ use std::{
         Ordering::{Acquire, Release},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 /// How near two cores are.
@@ -34,8 +35,12 @@ impl Pair {
 }
 
 /// A round trip of a cache line below this is between cores that share a cache.
-const NEAR_BELOW_NS: f64 = 155.0;
+const NEAR_BELOW_NS: f64 = 200.0;
+/// Round trips of a probe, if they take no longer than this: on a busy machine a trip may wait for a core.
 const ROUNDS: u32 = 2001;
+const LONGEST: Duration = Duration::from_millis(10);
+/// Tells the other side that there are no more trips.
+const OVER: u32 = u32::MAX;
 
 /// Cycles of a cache line's round trip between this thread's core and another: the median of some thousands.
 pub fn round_trip(other: CoreId) -> anyhow::Result<u64> {
@@ -43,24 +48,32 @@ pub fn round_trip(other: CoreId) -> anyhow::Result<u64> {
     thread::scope(|s| {
         let echo = s.spawn(|| {
             let pinned = pin_current_thread(other);
-            for i in 0..ROUNDS {
-                while ball.load(Acquire) != 2 * i + 1 {
-                    spin_loop();
+            let mut seen = 0;
+            loop {
+                match ball.load(Acquire) {
+                    OVER => return pinned,
+                    now if now == seen => spin_loop(),
+                    now => {
+                        seen = now + 1;
+                        ball.store(seen, Release);
+                    }
                 }
-                ball.store(2 * i + 2, Release);
             }
-            pinned
         });
-        let mut trips: Vec<u64> = (0..ROUNDS)
-            .map(|i| {
-                let start = rdtsc();
-                ball.store(2 * i + 1, Release);
-                while ball.load(Acquire) != 2 * i + 2 {
-                    spin_loop();
-                }
-                cycles_between(start, rdtsc())
-            })
-            .collect();
+        let begin = Instant::now();
+        let mut trips = Vec::with_capacity(ROUNDS as usize);
+        for i in 0..ROUNDS {
+            let start = rdtsc();
+            ball.store(2 * i + 1, Release);
+            while ball.load(Acquire) != 2 * i + 2 {
+                spin_loop();
+            }
+            trips.push(cycles_between(start, rdtsc()));
+            if begin.elapsed() > LONGEST {
+                break;
+            }
+        }
+        ball.store(OVER, Release);
         match echo.join() {
             Ok(pinned) => pinned?,
             Err(panic) => std::panic::resume_unwind(panic),
