@@ -28,7 +28,9 @@ fn check_figures(rows: &[Value]) {
             continue;
         }
         let [min, median, max] = [min, median, max].map(|v| v.as_f64().expect("a number"));
-        assert!(0.0 < min && min <= median && median <= max, "{r}");
+        assert!(0.0 <= min && min <= median && median <= max, "{r}");
+        // What takes a span of time may move nothing in one sample where cores are wanted by others.
+        assert!(min > 0.0 || r["unit"] == "objects_per_second" && max > 0.0, "{r}");
         assert!(r["unit"].as_str().is_some_and(|u| u.contains("_per_")), "{r}");
     }
 }

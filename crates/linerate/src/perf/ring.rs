@@ -4,7 +4,7 @@ use super::{
     Bench,
     output::Report,
     pair::{self, Pair},
-    ring_ends::{Get, HtsKind, Kind, Mpmc, Put, RtsKind, SharedKind, Slots, Spsc},
+    ring_ends::{Get, HtsKind, Kind, Mpmc, Put, RtsKind, SharedKind, Slots, Spsc, SpscBlocks},
     sample::{Samples, cycles_per_unit},
 };
 use linerate::{
@@ -14,9 +14,9 @@ use linerate::{
 use serde_json::json;
 use std::{
     hint::{black_box, spin_loop},
-    sync::{
-        Barrier,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    sync::atomic::{
+        AtomicBool, AtomicU32, AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed},
     },
     thread,
     time::{Duration, Instant},
@@ -52,6 +52,7 @@ pub fn run(b: &Bench<'_>, out: &mut Report) -> anyhow::Result<()> {
 
 fn modes<T: Element>(b: &Bench<'_>, out: &mut Report) -> anyhow::Result<()> {
     mode::<T, Spsc>(b, out)?;
+    mode::<T, SpscBlocks>(b, out)?;
     mode::<T, Mpmc>(b, out)?;
     mode::<T, RtsKind>(b, out)?;
     mode::<T, HtsKind>(b, out)?;
@@ -176,15 +177,22 @@ fn two_cores<T: Element, K: Kind<T>>(b: &Bench<'_>, other: CoreId, n: usize) -> 
     for _ in 0..b.options.repeats {
         let (mut put, mut get) = K::make(size())?;
         let before = pair::state(other, &b.clock)?;
-        let gate = Barrier::new(2);
+        // Not a barrier that sleeps: the time to wake up would be a part of the run.
+        let gate = AtomicU32::new(0);
+        let meet = || {
+            gate.fetch_add(1, AcqRel); // pairs with the load, on the other side
+            while gate.load(Acquire) != 2 {
+                spin_loop();
+            }
+        };
         let cycles = thread::scope(|s| {
             s.spawn(|| {
                 // The core was pinned to a moment ago by the probe.
                 let _ = pin_current_thread(other);
-                gate.wait();
+                meet();
                 consume(&mut get, n, rounds);
             });
-            gate.wait();
+            meet();
             produce(&mut put, n, rounds)
         });
         if pair::state(other, &b.clock)? == before {
@@ -292,14 +300,16 @@ where
         for _ in 0..b.options.repeats {
             let (put, get) = K::make(size())?;
             let (stop, moved) = (AtomicBool::new(false), AtomicU64::new(0));
+            let gate = Barrier::new(b.cores.len() + 1);
             let took = thread::scope(|scope| {
                 for &core in &b.cores {
                     let (mut put, mut get) = K::more(&put, &get);
-                    let (stop, moved) = (&stop, &moved);
+                    let (stop, moved, gate) = (&stop, &moved, &gate);
                     scope.spawn(move || {
                         let _ = pin_current_thread(core);
                         let mut mine = 0u64;
                         let mut slots = [0u64; MAX_BULK];
+                        gate.wait();
                         while !stop.load(Relaxed) {
                             put.bulk(&slots[..n]);
                             mine += get.bulk(&mut slots[..n]) as u64;
@@ -307,6 +317,7 @@ where
                         moved.fetch_add(mine, Relaxed);
                     });
                 }
+                gate.wait();
                 let start = Instant::now();
                 thread::sleep(span);
                 stop.store(true, Relaxed);

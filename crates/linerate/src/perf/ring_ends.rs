@@ -1,7 +1,9 @@
 //! Every kind of ring behind one shape, so that one loop measures them all. Everything is inlined: the shape
 //! costs nothing.
 
-use linerate::ring::{Consumer, Hts, Multi, Producer, RingSize, Rts, Single, SlotRing};
+use linerate::ring::{
+    BlockConsumer, BlockProducer, Consumer, Hts, Multi, Producer, RingSize, Rts, Single, SlotRing,
+};
 use std::sync::Arc;
 
 /// The end that puts elements in.
@@ -30,10 +32,10 @@ pub trait SharedKind<T>: Kind<T> {
 }
 
 macro_rules! two_ends {
-    ($kind:ident, $mode:literal, $side:ident, $make:path) => {
+    ($kind:ident, $mode:literal, $put:ty, $get:ty, $make:path) => {
         pub struct $kind;
 
-        impl<T: Copy + Send + 'static> Put<T> for Producer<T, $side, $side> {
+        impl<T: Copy + Send + 'static> Put<T> for $put {
             #[inline(always)]
             fn bulk(&mut self, from: &[T]) -> usize {
                 self.enqueue_bulk(from)
@@ -44,7 +46,7 @@ macro_rules! two_ends {
             }
         }
 
-        impl<T: Copy + Send + 'static> Get<T> for Consumer<T, $side, $side> {
+        impl<T: Copy + Send + 'static> Get<T> for $get {
             #[inline(always)]
             fn bulk(&mut self, to: &mut [T]) -> usize {
                 self.dequeue_bulk(to)
@@ -57,8 +59,8 @@ macro_rules! two_ends {
 
         impl<T: Copy + Send + 'static> Kind<T> for $kind {
             const MODE: &'static str = $mode;
-            type Put = Producer<T, $side, $side>;
-            type Get = Consumer<T, $side, $side>;
+            type Put = $put;
+            type Get = $get;
             fn make(size: RingSize) -> anyhow::Result<(Self::Put, Self::Get)> {
                 Ok($make(size)?)
             }
@@ -66,10 +68,11 @@ macro_rules! two_ends {
     };
 }
 
-two_ends!(Spsc, "spsc", Single, linerate::ring::spsc);
-two_ends!(Mpmc, "mpmc", Multi, linerate::ring::mpmc);
-two_ends!(RtsKind, "rts", Rts, linerate::ring::rts);
-two_ends!(HtsKind, "hts", Hts, linerate::ring::hts);
+two_ends!(Spsc, "spsc", Producer<T, Single>, Consumer<T, Single>, linerate::ring::spsc);
+two_ends!(SpscBlocks, "spsc-block", BlockProducer<T>, BlockConsumer<T>, linerate::ring::spsc_blocks);
+two_ends!(Mpmc, "mpmc", Producer<T, Multi>, Consumer<T, Multi>, linerate::ring::mpmc);
+two_ends!(RtsKind, "rts", Producer<T, Rts>, Consumer<T, Rts>, linerate::ring::rts);
+two_ends!(HtsKind, "hts", Producer<T, Hts>, Consumer<T, Hts>, linerate::ring::hts);
 
 macro_rules! shared {
     ($($kind:ident)+) => { $(
