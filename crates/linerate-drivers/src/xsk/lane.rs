@@ -149,6 +149,13 @@ impl Lane {
         }
     }
 
+    /// Drops what waits to be received, if nobody has the receiver's half.
+    pub(super) fn drain(&self) {
+        if let Some(side) = &mut *lock(&self.rx) {
+            side.drain();
+        }
+    }
+
     /// Takes the transmitter's half.
     pub(super) fn take_tx(&self) -> Option<TxSide> {
         lock(&self.tx).take()

@@ -1,30 +1,31 @@
-//! Keeping a queue's interrupts off while it is busy-polled.
+//! A queue's receive context (NAPI): what busy polling polls, and for how long it leaves its interrupts off.
 //!
-//! A call that polls the driver saves nothing as long as every packet raises an interrupt as well. The kernel leaves
-//! interrupts off after a busy poll if the receive context (NAPI) is told to defer them: then packets wait for the
-//! next poll, a whole batch at a time, and a timer takes over should none come. On veth, where an "interrupt" is a
-//! pass through the kernel's softirq for every single frame, that is worth a third of the cost of a frame.
+//! Busy polling needs to know the context. The kernel tells a socket at its binding (zero-copy, Linux 6.14), or with
+//! the first packet (before 6.13), or never (copy mode since then); without one, a call that is meant to poll costs
+//! hundreds of cycles for nothing, so none is made.
 //!
-//! On veth the context lives exactly as long as the XDP program, so nothing is left behind whatever happens; there it
-//! is the default. On other drivers it outlives us, and is done only if asked for, and put back at the end.
+//! Polling saves little as long as every packet raises an interrupt as well. They stay off after a busy poll if the
+//! context is told to defer them: then packets wait for the next poll, and a timer takes over should none come. The
+//! setting outlives us, so it is made only if asked for (`irq_defer_us`), and put back at the end.
 
 use super::{
     netdev::{Deferral, Netdev},
     sys,
 };
 use std::{
-    os::fd::BorrowedFd,
+    os::fd::AsFd,
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The driver whose contexts go with the program.
-pub(super) const CONTEXT_GOES_WITH_PROGRAM: &str = "veth";
-/// Microseconds for which interrupts are put off there.
-pub(super) const DEFER_US: u32 = 200;
 /// Empty polls before interrupts come back.
 const POLLS: u32 = 2;
 
-/// What is wanted of a queue's receive context, and what it was like before.
+/// The context from which a socket receives, if the kernel has told it.
+pub(super) fn context_of(socket: impl AsFd) -> Option<u32> {
+    sys::get_option(socket, libc::SOL_SOCKET, sys::SO_INCOMING_NAPI_ID).ok().filter(|id| *id != 0)
+}
+
+/// What is wanted of a context, and what it was like before.
 #[derive(Debug)]
 pub(super) struct Tuning {
     netdev: Arc<Netdev>,
@@ -38,32 +39,26 @@ impl Tuning {
         Tuning { netdev, timeout_ns: u64::from(timeout_us) * 1000, before: Mutex::new(None) }
     }
 
-    /// Tells the context of a socket's queue; false if it is not known yet, which it is once a packet has come.
-    pub(super) fn apply(&self, socket: BorrowedFd<'_>) -> bool {
+    /// Tells a context to put its interrupts off. A kernel that cannot (before 6.13) leaves it as it is.
+    pub(super) fn apply(&self, context: u32) {
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        if before.is_some() {
-            return true;
+        if before.is_none()
+            && let Ok(former) = self.netdev.deferral(context)
+            && self
+                .netdev
+                .set_deferral(context, Deferral { polls: POLLS, timeout_ns: self.timeout_ns })
+                .is_ok()
+        {
+            *before = Some((context, former));
         }
-        let napi = sys::get_option(socket, libc::SOL_SOCKET, sys::SO_INCOMING_NAPI_ID).unwrap_or(0u32);
-        if napi == 0 {
-            return false;
-        }
-        if let Ok(former) = self.netdev.deferral(napi) {
-            let wanted = Deferral { polls: POLLS, timeout_ns: self.timeout_ns };
-            // A kernel that cannot (before 6.13) leaves it as it is: slower, and all else the same.
-            if former.is_on() || self.netdev.set_deferral(napi, wanted).is_ok() {
-                *before = Some((napi, former));
-            }
-        }
-        true
     }
 
     /// Puts it back as it was.
     pub(super) fn restore(&self) {
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((napi, former)) = before.take() {
+        if let Some((context, former)) = before.take() {
             // The context may be gone with its interface.
-            let _ = self.netdev.set_deferral(napi, former);
+            let _ = self.netdev.set_deferral(context, former);
         }
     }
 }

@@ -57,13 +57,6 @@ pub(super) struct Deferral {
     pub(super) timeout_ns: u64,
 }
 
-impl Deferral {
-    /// Whether a busy poll keeps interrupts off at all.
-    pub(super) fn is_on(self) -> bool {
-        self.polls > 0 && self.timeout_ns > 0
-    }
-}
-
 /// The family, if the kernel has it.
 #[derive(Debug)]
 pub(super) struct Netdev {

@@ -27,8 +27,8 @@ pub(super) const KEYS: &[KeyInfo] = &[
     },
     KeyInfo {
         name: "irq_defer_us",
-        value: "N (200 on veth, else 0)",
-        help: "keep the queue's interrupts off so long after a busy poll; 0 = leave it as it is",
+        value: "N (0)",
+        help: "keep the queue's interrupts off so long after a busy poll; stays set if the process is killed",
         repeats: false,
     },
     KeyInfo {
@@ -79,8 +79,7 @@ pub(super) struct Options {
     pub(super) queues: Option<u32>,
     pub(super) force_copy: bool,
     pub(super) busy_budget: u32,
-    /// `None` = as the driver's kind asks for.
-    pub(super) irq_defer_us: Option<u32>,
+    pub(super) irq_defer_us: u32,
     pub(super) shared_umem: bool,
     pub(super) frame_size: Option<u32>,
     pub(super) unaligned: bool,
@@ -121,7 +120,6 @@ impl Options {
         let unaligned = spec.switch("unaligned", false)?;
         // The exact set depends on the page size and is checked with it.
         let frame_size = spec.number("frame_size", 2048, 1..=1 << 20)? as u32;
-        let irq_defer_us = spec.number("irq_defer_us", 200, 0..=1_000_000)? as u32;
         let tx_selftest = spec.switch("tx_selftest", false)?;
         Ok(Options {
             mode,
@@ -129,7 +127,7 @@ impl Options {
             queues: count,
             force_copy,
             busy_budget: spec.number("busy_budget", 64, 0..=u16::MAX.into())? as u32,
-            irq_defer_us: given("irq_defer_us", ()).map(|()| irq_defer_us),
+            irq_defer_us: spec.number("irq_defer_us", 0, 0..=1_000_000)? as u32,
             shared_umem: spec.switch("shared_umem", false)?,
             frame_size: given("frame_size", ()).map(|()| frame_size),
             unaligned,
@@ -157,7 +155,7 @@ mod tests {
             read(",mode=native,start_queue=2,queues=3,busy_budget=0,frame_size=4096,tx_selftest=1").unwrap();
         assert_eq!((o.mode, o.start_queue, o.queues, o.busy_budget), (Mode::Native, 2, Some(3), 0));
         assert_eq!((o.frame_size, o.tx_selftest), (Some(4096), Some(true)));
-        assert_eq!(read(",queue_count=2,irq_defer_us=0").unwrap().irq_defer_us, Some(0));
+        assert_eq!(read(",queue_count=2,irq_defer_us=200").unwrap().irq_defer_us, 200);
     }
 
     #[test]

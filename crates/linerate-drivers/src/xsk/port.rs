@@ -6,7 +6,6 @@ use super::{
     bpf::Hook,
     device::Device,
     lane::Lane,
-    napi,
     netdev::{Features, Netdev},
     options::{KEYS, MAX_QUEUES, Mode, Options},
     rx::XskRx,
@@ -27,6 +26,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::{
     collections::BTreeMap,
     io,
+    os::fd::AsFd,
     sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed},
 };
 
@@ -196,13 +196,6 @@ impl XskPort {
         }
     }
 
-    /// For how long interrupts are put off after a busy poll.
-    fn deferral_us(&self) -> u32 {
-        let by_itself =
-            if self.device.driver() == napi::CONTEXT_GOES_WITH_PROGRAM { napi::DEFER_US } else { 0 };
-        self.options.irq_defer_us.unwrap_or(by_itself)
-    }
-
     fn geometry(&self, frames: u32, mtu: u32) -> Result<Geometry, XskError> {
         let (o, longest) = (&self.options, mtu + ETHER_OVERHEAD);
         let chunk = Geometry::chunk_for(o.frame_size, longest, o.unaligned)?;
@@ -251,7 +244,11 @@ impl XskPort {
                 first_frame,
                 shared_with: first.as_ref(),
                 busy_budget: self.options.busy_budget,
-                deferral: self.netdev.as_ref().map(|n| (n, self.deferral_us())).filter(|(_, us)| *us > 0),
+                deferral: self
+                    .netdev
+                    .as_ref()
+                    .map(|n| (n, self.options.irq_defer_us))
+                    .filter(|(_, us)| *us > 0),
             };
             let mut bound = socket::bind(&wish, &|| self.names())?;
             if !bound.socket.pieces && mtu + ETHER_OVERHEAD > umem.geometry().rx_room() {
@@ -269,6 +266,30 @@ impl XskPort {
             lane.install(bound);
         }
         Ok(())
+    }
+
+    /// Gives the frames of each receive queue to its socket, from now on.
+    fn redirect(&self) -> Result<(), XskError> {
+        let Ok(attachment) = self.attachment() else { return Ok(()) };
+        for (queue, lane) in (self.options.start_queue..).zip(&self.lanes).take(self.config.rx_queues.into())
+        {
+            lane.drain();
+            if let Some(socket) = lane.socket() {
+                let what = format!("giving queue {queue} to its socket");
+                attachment.map.insert(queue, socket.as_fd()).map_err(XskError::system(what))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives them back to the kernel's stack.
+    fn let_go(&self) {
+        let Ok(attachment) = self.attachment() else { return };
+        for (queue, lane) in (self.options.start_queue..).zip(&self.lanes) {
+            // Fails if it is not in the map.
+            let _ = attachment.map.remove(queue);
+            lane.drain();
+        }
     }
 
     /// The longest frame that may be sent, told to each queue.
@@ -318,12 +339,9 @@ impl XskPort {
             (false, false) => format!("copy mode as {} has no zero-copy here", self.device.driver()),
         };
         let busy = match (first.is_busy_polled(), self.options.busy_budget) {
-            (true, n) if first.tuning.is_some() => {
-                format!("busy poll of {n} with interrupts off for {} us", self.deferral_us())
-            }
             (true, n) => format!("busy poll of {n}"),
             (false, 0) => "no busy poll".into(),
-            (false, _) => "no busy poll (the kernel refuses)".into(),
+            (false, _) => "no busy poll as the kernel names no receive context (yet)".into(),
         };
         let wakeup = if first.wakeup { "wake-up on demand" } else { "a call for every burst" };
         let jumbo = if first.pieces { "multi-buffer" } else { "one frame a packet" };
@@ -335,6 +353,9 @@ impl XskPort {
             or_none(rx),
             or_none(tx)
         );
+        if self.device.driver() == "veth" {
+            line += "; NOTE: the other end leaves checksums to this one, which does not fill them in: ethtool -K PEER tx off";
+        }
         line + &self.describe_queues()
     }
 
@@ -417,8 +438,7 @@ impl PortDriver for XskPort {
     fn rx_queue(&mut self, c: RxContext) -> Result<Box<dyn RxDriver>, PortError> {
         let size = u32::from(c.rx.descriptors).next_power_of_two();
         let lane = self.lane(c.queue.index(), Some(size), None);
-        let queue = self.options.start_queue + u32::from(c.queue.0);
-        Ok(Box::new(XskRx::new(c, lane, self.attachment()?, queue)))
+        Ok(Box::new(XskRx::new(c, lane)))
     }
 
     fn tx_queue(&mut self, c: TxContext) -> Result<Box<dyn TxDriver>, PortError> {
@@ -434,18 +454,22 @@ impl PortDriver for XskPort {
         let mtu = self.mtu()?;
         self.bind_all(mtu.max(self.config.mtu)).map_err(|e| self.at(e))?;
         self.set_longest(mtu);
+        self.redirect().map_err(|e| self.at(e))?;
         self.link.start().map_err(|e| e.at(self.context.port))?;
         self.watch = Some(Watch::new(&self.device, self.reached(), self.context.clock.now_ns()));
         set_report(&self.name, Some(self.describe()));
         Ok(())
     }
 
+    /// Traffic goes to the kernel's own stack from here on, as before the port was started.
     fn stop(&mut self) {
         self.watch = None;
+        self.let_go();
         self.link.stop();
     }
 
     fn close(&mut self) {
+        self.let_go();
         self.lanes.iter().for_each(|l| l.close());
         self.lanes.clear();
         self.wishes = None;

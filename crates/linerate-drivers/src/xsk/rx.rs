@@ -9,8 +9,6 @@
 //! polling, receiving is a look at shared memory.
 
 use super::{
-    attach::Attachment,
-    bpf::XskMap,
     lane::Lane,
     mapped::{CONTINUED, Descriptor},
     socket::RxSide,
@@ -19,7 +17,7 @@ use linerate_mbuf::{Burst, Mbuf, Mempool, OlFlags, RxTemplate};
 use linerate_mem::Clock;
 use linerate_port::{PortError, RxContext, RxDriver, RxOffloads, RxProgram, SoftStage, stats::SharedRx};
 use rustix::net::RecvFlags;
-use std::{os::fd::AsFd, sync::Arc};
+use std::sync::Arc;
 
 /// Idle polls after which the kernel's counters are read, and again at each doubling.
 const IDLE_READ: u32 = 64;
@@ -28,8 +26,6 @@ const IDLE_READ: u32 = 64;
 pub(super) struct XskRx {
     side: Option<RxSide>,
     lane: Arc<Lane>,
-    map: Arc<XskMap>,
-    queue: u32,
     pool: Mempool,
     template: RxTemplate,
     room: u32,
@@ -39,10 +35,30 @@ pub(super) struct XskRx {
     context: RxContext,
     clock: Clock,
     idle: u32,
-    /// Interrupts are still to be put off.
-    untuned: bool,
+    /// No packet has come yet that may tell the receive context.
+    unsettled: bool,
     /// Bytes of packets in several pieces, or of those shown to a program.
     bytes: Vec<u8>,
+}
+
+impl RxSide {
+    /// Gives the frames of `n` descriptors behind the first `used` back to the kernel.
+    fn give_back(&mut self, used: u32, n: u32) {
+        for i in used..used + n {
+            let d: Descriptor = self.rx.peek(i);
+            if let Some((frame, _)) = self.umem.geometry().frame_of(d.address) {
+                self.fill.push(frame.base());
+            }
+        }
+    }
+
+    /// Drops what waits.
+    pub(super) fn drain(&mut self) {
+        let waiting = self.rx.available(self.rx.size());
+        self.give_back(0, waiting);
+        self.fill.publish();
+        self.rx.release(waiting);
+    }
 }
 
 /// What became of the packet at the head of the ring.
@@ -56,13 +72,11 @@ enum Next {
 }
 
 impl XskRx {
-    pub(super) fn new(context: RxContext, lane: Arc<Lane>, attachment: &Attachment, queue: u32) -> Self {
+    pub(super) fn new(context: RxContext, lane: Arc<Lane>) -> Self {
         let pool = context.rx.pool.clone();
         XskRx {
             side: None,
             lane,
-            map: attachment.map.clone(),
-            queue,
             template: RxTemplate::new(&pool, context.port.0),
             room: pool.data_room().into(),
             scatter: context.config.rx_offloads.contains(RxOffloads::SCATTER),
@@ -72,7 +86,7 @@ impl XskRx {
             pool,
             context,
             idle: 0,
-            untuned: false,
+            unsettled: false,
             bytes: Vec::new(),
         }
     }
@@ -130,10 +144,11 @@ impl XskRx {
 
     #[cold]
     #[inline(never)]
-    fn tune(&mut self) {
-        let Some(side) = &self.side else { return };
-        let tuning = side.socket.tuning.as_ref();
-        self.untuned = tuning.is_some_and(|t| !t.apply(side.socket.as_fd()));
+    fn settle(&mut self) {
+        self.unsettled = false;
+        if let Some(side) = &self.side {
+            side.socket.settle();
+        }
     }
 
     /// Packets came: as a rule, the last thing that a poll does.
@@ -143,8 +158,8 @@ impl XskRx {
         self.counters.packets.add(packets);
         self.counters.bytes.add(bytes);
         self.lane.rx_counts.progress_ns.set(self.clock.now_ns());
-        if self.untuned {
-            self.tune();
+        if self.unsettled {
+            self.settle();
         }
     }
 
@@ -196,16 +211,6 @@ impl XskRx {
         }
     }
 
-    /// Gives the frames of `n` descriptors behind the first `used` back to the kernel.
-    fn give_back(side: &mut RxSide, used: u32, n: u32) {
-        for i in used..used + n {
-            let d: Descriptor = side.rx.peek(i);
-            if let Some((frame, _)) = side.umem.geometry().frame_of(d.address) {
-                side.fill.push(frame.base());
-            }
-        }
-    }
-
     /// Copies a packet of several pieces into the empty buffer `m` and more behind it; false, and it is empty again,
     /// if those are not to be had.
     #[cold]
@@ -248,12 +253,12 @@ impl XskRx {
         while ends.len() < want {
             match Self::collect(&mut side, used, &mut self.bytes, &self.lane.rx_counts) {
                 Next::Whole(n) => {
-                    Self::give_back(&mut side, used, n);
+                    side.give_back(used, n);
                     ends.push(self.bytes.len());
                     used += n;
                 }
                 Next::Bad(n) => {
-                    Self::give_back(&mut side, used, n);
+                    side.give_back(used, n);
                     self.counters.errors.add(1);
                     used += n;
                 }
@@ -318,7 +323,7 @@ impl XskRx {
         } else {
             self.counters.errors.add(1);
         }
-        Self::give_back(side, used, n);
+        side.give_back(used, n);
         Some((n, delivered))
     }
 }
@@ -328,33 +333,20 @@ impl RxDriver for XskRx {
         if self.side.is_none() {
             self.side = self.lane.take_rx();
         }
-        let port = self.context.port;
-        let Some(side) = &mut self.side else { return Err(PortError::Removed { port }) };
-        let map = &self.map;
-        map.insert(self.queue, side.socket.as_fd()).map_err(|source| PortError::System {
-            port,
-            what: format!("giving queue {} to its socket", self.queue),
-            source,
-            hint: "close the port and open it again".into(),
-        })?;
-        self.untuned = side.socket.tuning.is_some();
+        let Some(side) = &self.side else { return Err(PortError::Removed { port: self.context.port }) };
+        side.socket.settle();
+        self.unsettled = true;
         self.idle = 0;
         Ok(())
     }
 
-    /// Traffic goes to the kernel's own stack from here on, as before the port was started. What waits is dropped.
+    /// What waits is dropped. As long as the port is started what comes waits, as far as there is room, and is not
+    /// given to the kernel's stack.
     fn stop(&mut self) {
-        // Fails only if the socket is gone, which takes it out of the map too.
-        let _ = self.map.remove(self.queue);
         self.count_missed();
         let Some(mut side) = self.side.take() else { return };
-        if let Some(t) = &side.socket.tuning {
-            t.restore();
-        }
-        let waiting = side.rx.available(side.rx.size());
-        Self::give_back(&mut side, 0, waiting);
-        side.rx.release(waiting);
-        side.fill.publish();
+        side.socket.restore();
+        side.drain();
         self.lane.put_rx(side);
     }
 

@@ -10,7 +10,7 @@
 use super::{
     XskError,
     mapped::{Descriptor, Mapped},
-    napi::Tuning,
+    napi::{self, Tuning},
     netdev::Netdev,
     ring::{Consumer, Producer},
     sys,
@@ -104,6 +104,8 @@ pub(super) struct Socket {
     pub(super) pieces: bool,
     /// The kernel says when it wants to be called.
     pub(super) wakeup: bool,
+    /// Polling the driver was asked for, and the kernel allows it.
+    may_poll: bool,
     /// The driver is polled from our calls.
     busy: AtomicBool,
 }
@@ -115,9 +117,29 @@ impl Socket {
         self.busy.load(Relaxed)
     }
 
+    /// Looks for the receive context; once known, the driver is polled from our calls, if that was asked for.
+    pub(super) fn settle(&self) {
+        if self.may_poll
+            && let Some(context) = napi::context_of(&self.fd)
+        {
+            self.busy.store(true, Relaxed);
+            if let Some(t) = &self.tuning {
+                t.apply(context);
+            }
+        }
+    }
+
+    /// Interrupts as they were, until the next [`settle`](Self::settle).
+    pub(super) fn restore(&self) {
+        if let Some(t) = &self.tuning {
+            t.restore();
+        }
+    }
+
     /// Lets the driver work by interrupts again.
     pub(super) fn leave_busy_poll(&self) {
         if self.busy.swap(false, Relaxed) {
+            self.restore();
             // What cannot be set was not set before.
             let _ = sys::set_option(&self.fd, libc::SOL_SOCKET, sys::SO_PREFER_BUSY_POLL, &0u32);
             let _ = sys::set_option(&self.fd, libc::SOL_SOCKET, sys::SO_BUSY_POLL, &0u32);
@@ -293,19 +315,21 @@ fn attempt(wish: &Wish<'_>, flags: Flags, name: &dyn Fn() -> Names) -> Result<Bo
         e => Failed::Way(e.into()),
     })?;
 
-    let busy = wish.busy_budget > 0 && busy_poll(&fd, wish.busy_budget).is_ok();
+    let may_poll = wish.busy_budget > 0 && busy_poll(&fd, wish.busy_budget).is_ok();
     if let Some(n) = wish.tx {
         make_room(&fd, n, wish.umem.geometry().chunk);
     }
     let of_first = |own: bool, first: fn(&Socket) -> bool| wish.shared_with.map_or(own, |s| first(s));
     let socket = Arc::new(Socket {
-        tuning: wish.deferral.filter(|_| busy).map(|(netdev, us)| Tuning::new(netdev.clone(), us)),
+        tuning: wish.deferral.filter(|_| may_poll).map(|(netdev, us)| Tuning::new(netdev.clone(), us)),
         zero_copy: sockopt::xdp_options(&fd).is_ok_and(|o| o.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY)),
         pieces: of_first(flags.contains(Flags::XDP_USE_SG), |s| s.pieces),
         wakeup: of_first(flags.contains(Flags::XDP_USE_NEED_WAKEUP), |s| s.wakeup),
-        busy: AtomicBool::new(busy),
+        may_poll,
+        busy: AtomicBool::new(false),
         fd,
     });
+    socket.settle();
     let (mut fill, umem) = (Some(fill), wish.umem);
     let rx = rx.and_then(|rx| {
         let (fill, rx) = (fill.take()?, Consumer::new(rx));
