@@ -9,7 +9,7 @@ use std::ptr;
 pub(crate) struct Landing {
     pub(crate) pool: Mempool,
     template: RxTemplate,
-    port: u16,
+    pub(crate) port: u16,
     /// Bytes of one buffer.
     pub(crate) room: usize,
     scatter: bool,
@@ -42,6 +42,14 @@ impl Landing {
     #[inline(never)]
     fn take_few(&self, burst: &mut Burst, n: usize) -> usize {
         (0..n).take_while(|_| self.pool.alloc_rx(&self.template, burst, 1)).count()
+    }
+
+    /// An empty buffer.
+    #[inline(always)]
+    pub(crate) fn alloc(&self) -> Option<Mbuf> {
+        let mut m = self.pool.alloc()?;
+        m.set_port(self.port);
+        Some(m)
     }
 
     /// Copies a frame that fits one buffer into an empty one.

@@ -8,6 +8,7 @@
 //!
 //! Sources: rtnetlink(7), packet(7), `linux/if_link.h`, `linux/virtio_net.h`.
 
+pub(crate) mod counts;
 mod error;
 mod interface;
 pub(crate) mod landing;

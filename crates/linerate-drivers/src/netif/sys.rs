@@ -168,3 +168,28 @@ pub(crate) fn speed_mbps(fd: impl AsFd, name: &str) -> Option<u32> {
     let speed = low | high << 16;
     (speed != 0 && speed != u32::MAX && speed != 0xffff).then_some(speed)
 }
+
+/// Reads into a buffer.
+#[inline]
+pub(crate) fn read(fd: impl AsFd, bytes: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: at most `len` bytes are written to the buffer.
+    let n = unsafe { libc::read(fd.as_fd().as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
+    if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
+}
+
+/// Writes bytes.
+#[inline]
+pub(crate) fn write(fd: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the bytes are borrowed for the call.
+    let n = unsafe { libc::write(fd.as_fd().as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+    if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
+}
+
+/// Writes two pieces as one.
+pub(crate) fn write_parts(fd: impl AsFd, a: &[u8], b: &[u8]) -> io::Result<usize> {
+    let part = |p: &[u8]| libc::iovec { iov_base: p.as_ptr().cast_mut().cast(), iov_len: p.len() };
+    let parts = [part(a), part(b)];
+    // SAFETY: the kernel only reads through the two pieces, which are borrowed for the call.
+    let n = unsafe { libc::writev(fd.as_fd().as_raw_fd(), parts.as_ptr(), 2) };
+    if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
+}

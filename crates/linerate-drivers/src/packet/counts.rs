@@ -1,26 +1,6 @@
 //! What a packet port counts besides what every port counts.
 
-use linerate_port::{Xstat, stats::Counter};
-
-macro_rules! counts {
-    ($(#[$doc:meta])* $name:ident, $prefix:literal { $($(#[$field_doc:meta])* $field:ident),* $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Default)]
-        pub(super) struct $name {
-            $($(#[$field_doc])* pub(super) $field: Counter,)*
-        }
-
-        impl $name {
-            /// By name, for a queue.
-            pub(super) fn xstats(&self, queue: usize, out: &mut Vec<Xstat>) {
-                $(out.push(Xstat {
-                    name: format!(concat!($prefix, "_q{}_", stringify!($field)), queue),
-                    value: self.$field.get(),
-                });)*
-            }
-        }
-    };
-}
+use crate::netif::counts::counts;
 
 counts! {
     /// Of a receive queue.

@@ -247,7 +247,7 @@ impl PacketRx {
             self.count_missed();
         }
         let long = h.status & COPIED != 0;
-        let vnet = if long { self.through_socket() } else { self.from_slot(&h) };
+        let vnet = if long { self.through_socket() } else { self.copy_slot(&h) };
         self.release();
         if self.drop_outgoing && h.kind == OUTGOING {
             return false;
@@ -288,7 +288,7 @@ impl PacketRx {
     }
 
     /// Copies the frame in the present slot to `self.raw`.
-    fn from_slot(&mut self, h: &RxHeader) -> Option<VnetHeader> {
+    fn copy_slot(&mut self, h: &RxHeader) -> Option<VnetHeader> {
         if h.snaplen < h.len {
             return None;
         }
