@@ -6,6 +6,7 @@
 //! | mode | made by | for |
 //! |---|---|---|
 //! | SPSC | [`spsc`] | one thread on each side: no read-modify-write at all |
+//! | SPSC in blocks | [`spsc_blocks`] | the same, for elements that cross between cores one a call |
 //! | MPMC, MPSC, SPMC | [`mpmc`], [`mpsc`], [`spmc`] | any number of threads on a side, each on a core of its own |
 //! | RTS | [`rts`] | threads that may be preempted in the middle of a call: the others go on |
 //! | HTS | [`hts`] | threads that may be preempted: one operation at a time; can peek |
@@ -47,6 +48,8 @@
 //! cargo run --release -p linerate-ring --example ring_probe     # what a call costs, beside other crates
 //! ```
 
+mod block_store;
+mod blocks;
 mod copy;
 mod handle;
 mod hold;
@@ -72,6 +75,7 @@ mod storage;
 mod sync;
 mod zc;
 
+pub use blocks::{BlockConsumer, BlockEnds, BlockProducer, spsc_blocks};
 pub use handle::{Consumer, Producer};
 pub use hts::Hts;
 pub use make::{Ends, hts, mpmc, mpsc, rts, spmc, spsc};

@@ -64,6 +64,15 @@ fn spsc() {
 }
 
 #[test]
+fn blocks() {
+    for capacity in 1..=3 {
+        play(TABLE, 3, ends(move || crate::spsc_blocks(size(capacity)).unwrap()));
+    }
+    play(TABLE, 3, across_blocks(true));
+    play(TABLE, 3, across_blocks(false));
+}
+
+#[test]
 fn mpsc() {
     play(TABLE, 3, ends(|| crate::mpsc(size(2)).unwrap()));
     play(TABLE, 3, || {

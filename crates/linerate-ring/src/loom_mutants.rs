@@ -154,3 +154,20 @@ mod slots {
         s_of_consumers: cons, seq_store = Relaxed => 3, there_and_round::<R>(2, 3);
     }
 }
+
+mod blocks {
+    use super::*;
+    fn scene() -> impl Fn() + Sync + Send + 'static {
+        ends(|| crate::spsc_blocks(size(1)).unwrap())
+    }
+    mutants! {
+        a_of_producer: prod, opposite_tail = Relaxed => 3, scene();
+        s_of_producer: prod, seq_store = Relaxed => 3, scene();
+        q_of_consumer: cons, seq_load = Relaxed => 3, scene();
+        t_of_consumer: cons, tail_store = Relaxed => 3, scene();
+        s_across_blocks: prod, seq_store = Relaxed => 3, across_blocks(true);
+        q_across_blocks: cons, seq_load = Relaxed => 3, across_blocks(false);
+        a_across_blocks: prod, opposite_tail = Relaxed => 3, across_blocks(true);
+        t_across_blocks: cons, tail_store = Relaxed => 3, across_blocks(true);
+    }
+}

@@ -24,7 +24,7 @@ use crate::side::{Grant, Serial, Shared, Side, Want};
 use crate::size::RingSize;
 use crate::slots::SlotRing;
 use crate::sync::{Arc, AtomicU32};
-use crate::{Consumer, Producer};
+use crate::{BlockConsumer, BlockProducer, Consumer, Producer};
 
 /// Plays `scene` in all interleavings with at most `preemptions`, with the orders of `table`.
 pub(crate) fn play(table: Table, preemptions: usize, scene: impl Fn() + Sync + Send + 'static) {
@@ -122,12 +122,9 @@ pub(crate) fn there_and_round<R: Any>(capacity: usize, elements: u32) -> impl Fn
 }
 
 /// The same for the ends of a ring, single ones among them, in singles, bursts and bulks.
-pub(crate) fn ends<P: Side, C: Side, F>(make: F) -> impl Fn() + Sync + Send + 'static
-where
-    F: Fn() -> (Producer<u32, P, C>, Consumer<u32, P, C>) + Sync + Send + 'static,
-    Producer<u32, P, C>: PutOne,
-    Consumer<u32, P, C>: TakeOne,
-{
+pub(crate) fn ends<P: PutOne, C: TakeOne>(
+    make: impl Fn() -> (P, C) + Sync + Send + 'static,
+) -> impl Fn() + Sync + Send + 'static {
     move || {
         let (mut p, mut c) = make();
         let t = thread::spawn(move || {
@@ -161,6 +158,16 @@ impl<P: Shared, C: Side> PutOne for Producer<u32, P, C> {
         self.enqueue(v).is_ok()
     }
 }
+impl PutOne for BlockProducer<u32> {
+    fn put_one(&mut self, v: u32) -> bool {
+        self.enqueue(v).is_ok()
+    }
+}
+impl TakeOne for BlockConsumer<u32> {
+    fn take_one(&mut self) -> Option<u32> {
+        self.dequeue()
+    }
+}
 impl<P: Side> TakeOne for Consumer<u32, P, crate::Single> {
     fn take_one(&mut self) -> Option<u32> {
         self.dequeue()
@@ -169,6 +176,30 @@ impl<P: Side> TakeOne for Consumer<u32, P, crate::Single> {
 impl<P: Side, C: Shared> TakeOne for Consumer<u32, P, C> {
     fn take_one(&mut self) -> Option<u32> {
         self.dequeue()
+    }
+}
+
+/// Bulks and bursts that cross blocks (of two in a model): what the end of the last block says must hold for
+/// those before, and what is freed must have been read.
+pub(crate) fn across_blocks(bulk: bool) -> impl Fn() + Sync + Send + 'static {
+    move || {
+        let (mut p, mut c) = crate::spsc_blocks::<u32>(size(3)).unwrap();
+        let t = thread::spawn(move || {
+            retry(|| (p.enqueue_bulk(&[0, 1, 2]) != 0).then_some(()));
+            retry(|| (p.enqueue_bulk(&[3, 4]) != 0).then_some(()));
+        });
+        let mut got = Vec::new();
+        if bulk {
+            retry(|| (c.dequeue_bulk_into(&mut got, 3) != 0).then_some(()));
+        }
+        while got.len() < 5 {
+            assert!(c.len() <= 3);
+            if c.dequeue_burst_into(&mut got, 3) == 0 {
+                thread::yield_now();
+            }
+        }
+        t.join().unwrap();
+        assert_eq!(got, [0, 1, 2, 3, 4]);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Ordinary builds see a constant and the compiler folds it away. A model check may give a ring another
 //! table, with one edge weakened, and must then see the model fail; `loom_mutants.rs` does so for each row.
-//! The drawings with the letters are at the top of `single.rs`, `multi.rs`, `rts.rs`, `hts.rs`, `slots.rs`.
+//! The drawings with the letters are at the top of `single.rs`, `multi.rs`, `rts.rs`, `hts.rs`,
+//! `slots.rs`, `blocks.rs`.
 
 use crate::sync::Ordering;
 use Ordering::{AcqRel, Acquire, Release};
@@ -31,9 +32,9 @@ pub(crate) struct Edges {
     pub rts_tail_cas_fail: Ordering,
     /// C of HTS: see the drawing in `hts.rs` for why it acquires too.
     pub hts_cas_ok: Ordering,
-    /// Q: load of a slot's sequence number. Pairs with S of the opposite side. (Slots.)
+    /// Q: load of a slot's sequence number, or of a block's end. Pairs with S of the opposite side. (Slots, blocks.)
     pub seq_load: Ordering,
-    /// S: store of a slot's sequence number. Pairs with Q of the opposite side. (Slots.)
+    /// S: store of a slot's sequence number, or of a block's end. Pairs with Q of the opposite side. (Slots, blocks.)
     pub seq_store: Ordering,
     /// What DPDK shipped from 2018 to 2025: head loaded relaxed, then an acquire fence. Only models turn it on.
     #[cfg(loom)]

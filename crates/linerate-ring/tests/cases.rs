@@ -11,7 +11,7 @@ use linerate_ring::{HtsRing, Moved, MpmcRing, RingError, RingSize, RtsRing, Slot
 /// Runs `$body` with `$p`, `$c` as the ends of a ring of `u64`, in every mode.
 macro_rules! every_mode {
     ($size:expr, |$p:ident, $c:ident| $body:block) => {{
-        every_mode!(@ $size, $p, $c, $body, spsc mpmc mpsc spmc rts hts);
+        every_mode!(@ $size, $p, $c, $body, spsc spsc_blocks mpmc mpsc spmc rts hts);
         {
             let ring = SlotRing::<u64>::new($size).unwrap();
             let ($p, $c) = (&ring, &ring);
@@ -134,6 +134,7 @@ fn huge_rings_are_made_or_refused() {
         }
     }
     type Huge = [u8; 1 << 40];
+    assert!(matches!(linerate_ring::spsc_blocks::<Huge>(size), Err(RingError::TooManyBytes { .. })));
     assert!(matches!(linerate_ring::spsc::<Huge>(size), Err(RingError::TooManyBytes { .. })));
 }
 
@@ -238,7 +239,7 @@ fn dropping_a_ring_drops_its_contents() {
             assert_eq!(Arc::strong_count(&one), 1);
         } )+ };
     }
-    drops!(spsc mpmc mpsc spmc rts hts);
+    drops!(spsc spsc_blocks mpmc mpsc spmc rts hts);
 
     let one = Arc::new(());
     let ring = SlotRing::new(RingSize::exact(6).unwrap().starting_at(u32::MAX - 3)).unwrap();
@@ -246,6 +247,35 @@ fn dropping_a_ring_drops_its_contents() {
     assert_eq!((n, rest.is_some()), (6, true));
     drop((ring.dequeue(), rest, ring));
     assert_eq!(Arc::strong_count(&one), 1);
+}
+
+/// The ends of a ring of blocks may go in either order, wherever the consumer stands in a block.
+#[test]
+fn dropping_blocks_drops_their_contents() {
+    for (put, taken, producer_first) in
+        [(0, 0, true), (14, 13, false), (15, 15, true), (15, 15, false), (40, 31, true), (40, 1, false)]
+    {
+        let one = Arc::new(0u64);
+        let size = RingSize::exact(40).unwrap().starting_at(u32::MAX - 20);
+        let (mut p, mut c) = linerate_ring::spsc_blocks(size).unwrap();
+        for _ in 0..3 {
+            // Once round and more.
+            assert_eq!(p.enqueue_iter((0..35).map(|_| one.clone())).0, 35);
+            assert_eq!(c.drain().count(), 35);
+        }
+        p.enqueue_iter((0..put).map(|_| one.clone()));
+        (0..taken).for_each(|_| drop(c.dequeue()));
+        if producer_first {
+            drop(p);
+            assert_eq!(c.len(), put - taken);
+            drop(c);
+        } else {
+            drop(c);
+            drop(p.enqueue(one.clone()));
+            drop(p);
+        }
+        assert_eq!(Arc::strong_count(&one), 1);
+    }
 }
 
 /// What is in the ring is accounted for by count at every moment of teardown, and can be looked through.
@@ -267,6 +297,11 @@ fn odd_elements() {
     let (mut p, mut c) = linerate_ring::spsc(RingSize::exact(3).unwrap()).unwrap();
     assert_eq!(p.enqueue_burst(&[(); 9]), 3);
     assert_eq!(c.dequeue_burst(&mut [(); 9]), 3);
+    let (mut p, mut c) = linerate_ring::spsc_blocks(RingSize::exact(3).unwrap()).unwrap();
+    assert_eq!(p.enqueue_burst(&[(); 9]), 3);
+    assert_eq!(c.dequeue_burst(&mut [(); 9]), 3);
+    let (mut p, mut c) = linerate_ring::spsc_blocks(RingSize::exact(3).unwrap()).unwrap();
+    assert_eq!((p.enqueue_burst(&[[7u64; 40]; 4]), c.dequeue()), (3, Some([7; 40])));
     let (p, c) = linerate_ring::mpmc(RingSize::exact(20).unwrap()).unwrap();
     let all: Vec<(u8, u64, u16)> = (0..20u32).map(|i| (i as u8, u64::from(i), 7)).collect();
     for n in 0..20 {

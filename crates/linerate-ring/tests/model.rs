@@ -145,4 +145,4 @@ macro_rules! modes {
         }
     } };
 }
-modes!(spsc, mpmc, mpsc, spmc, rts, hts);
+modes!(spsc, spsc_blocks, mpmc, mpsc, spmc, rts, hts);

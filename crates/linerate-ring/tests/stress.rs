@@ -116,6 +116,7 @@ macro_rules! stress {
 
 stress! {
     spsc: 1 x 1;
+    spsc_blocks: 1 x 1;
     mpmc: 3 x 3;
     mpsc: 3 x 1;
     spmc: 1 x 3;
