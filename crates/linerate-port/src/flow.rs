@@ -1,7 +1,15 @@
 //! Flow rules: which packets, and what becomes of them.
 //!
 //! A subset of DPDK's `rte_flow`: pattern items in the order of the headers, each field with a mask; actions
-//! of which one decides the packet's fate.
+//! of which one decides the packet's fate. [Written](text) as testpmd's users write them.
+//!
+//! What a pattern leaves out matches anything: without a `vlan` item tagged packets match too (as with ConnectX
+//! devices), and `vlan` items match the outermost tags in order. An EtherType of `eth` is the one behind the
+//! addresses, of a tagged packet that of the tag; `inner_type` is the one behind that tag. The transport header of a
+//! fragment matches nothing, not even in the first one, so that the fragments of a packet stay together; its network
+//! header and protocol do match. Only the outer headers of a tunnel are looked at.
+
+pub mod text;
 
 use crate::MacAddress;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -117,6 +125,27 @@ pub enum FlowItem {
         /// Destination port.
         dst: Option<Match<u16>>,
     },
+    /// SCTP.
+    Sctp {
+        /// Source port.
+        src: Option<Match<u16>>,
+        /// Destination port.
+        dst: Option<Match<u16>>,
+    },
+    /// ICMP, in IPv4.
+    Icmp {
+        /// Message type.
+        kind: Option<Match<u8>>,
+        /// Its subtype.
+        code: Option<Match<u8>>,
+    },
+    /// ICMPv6, in IPv6.
+    Icmp6 {
+        /// Message type.
+        kind: Option<Match<u8>>,
+        /// Its subtype.
+        code: Option<Match<u8>>,
+    },
 }
 
 impl FlowItem {
@@ -125,7 +154,11 @@ impl FlowItem {
             FlowItem::Eth { .. } => 0,
             FlowItem::Vlan { .. } => 1,
             FlowItem::Ipv4 { .. } | FlowItem::Ipv6 { .. } => 2,
-            FlowItem::Tcp { .. } | FlowItem::Udp { .. } => 3,
+            FlowItem::Tcp { .. }
+            | FlowItem::Udp { .. }
+            | FlowItem::Sctp { .. }
+            | FlowItem::Icmp { .. }
+            | FlowItem::Icmp6 { .. } => 3,
         }
     }
 
@@ -137,6 +170,9 @@ impl FlowItem {
             FlowItem::Ipv6 { .. } => "ipv6",
             FlowItem::Tcp { .. } => "tcp",
             FlowItem::Udp { .. } => "udp",
+            FlowItem::Sctp { .. } => "sctp",
+            FlowItem::Icmp { .. } => "icmp",
+            FlowItem::Icmp6 { .. } => "icmp6",
         }
     }
 }
@@ -193,7 +229,7 @@ pub enum FlowError {
         after: &'static str,
     },
     /// A layer-4 header without the layer-3 header that carries it.
-    #[error("pattern item {at} ({item}) needs ipv4 or ipv6 before it")]
+    #[error("pattern item {at} ({item}) needs the network header that carries it before it: ipv4 or ipv6")]
     NoNetwork {
         /// Which item, from 0.
         at: usize,
@@ -284,7 +320,12 @@ impl FlowRule {
                     return Err(FlowError::Order { at, item: item.name(), after: prev.name() });
                 }
             }
-            if item.layer() == 3 && !self.pattern[..at].iter().any(|i| i.layer() == 2) {
+            let carried = |carrier: &FlowItem| match item {
+                FlowItem::Icmp { .. } => matches!(carrier, FlowItem::Ipv4 { .. }),
+                FlowItem::Icmp6 { .. } => matches!(carrier, FlowItem::Ipv6 { .. }),
+                _ => carrier.layer() == 2,
+            };
+            if item.layer() == 3 && !self.pattern[..at].iter().any(carried) {
                 return Err(FlowError::NoNetwork { at, item: item.name() });
             }
             if item.has_bits_outside_masks() {
@@ -340,7 +381,8 @@ impl FlowItem {
             FlowItem::Ipv4 { src, dst, proto, tos } => v4(src) || v4(dst) || u8_(proto) || u8_(tos),
             FlowItem::Ipv6 { src, dst, proto } => v6(src) || v6(dst) || u8_(proto),
             FlowItem::Tcp { src, dst, flags } => u16_(src) || u16_(dst) || u8_(flags),
-            FlowItem::Udp { src, dst } => u16_(src) || u16_(dst),
+            FlowItem::Udp { src, dst } | FlowItem::Sctp { src, dst } => u16_(src) || u16_(dst),
+            FlowItem::Icmp { kind, code } | FlowItem::Icmp6 { kind, code } => u8_(kind) || u8_(code),
         }
     }
 }

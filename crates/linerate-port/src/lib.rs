@@ -8,6 +8,7 @@
 //! A driver implements [`PortDriver`], [`RxDriver`] and [`TxDriver`] and passes the [`conformance`] suite.
 
 pub mod caps;
+pub mod classify;
 pub mod config;
 pub mod conformance;
 pub mod driver;

@@ -9,8 +9,9 @@ mod tests;
 use crate::{
     Capabilities, DriverContext, ETHER_OVERHEAD, EventSink, FilterState, FlowId, FlowRule, PortConfig,
     PortDriver, PortError, PortId, PortInfo, PortStats, ProgramCounters, QueueId, RssConfig, RxContext,
-    RxDriver, RxOffloads, RxQueue, RxQueueConfig, TxContext, TxDriver, TxQueue, TxQueueConfig,
-    queue::{Home, QueueGate, Switch, at_home},
+    RxOffloads, RxQueue, RxQueueConfig, TxContext, TxDriver, TxQueue, TxQueueConfig,
+    classify::{Classifier, MAX_QUEUES, NoDevice, StageBooks},
+    queue::{Home, QueueGate, RxParts, Switch, at_home},
     state::{PortState, PortStep},
     stats::{SharedRx, SharedTx},
 };
@@ -23,29 +24,39 @@ use std::{
 };
 
 /// A queue as the port keeps it.
-struct Slot<D: ?Sized, B> {
-    home: Home<D>,
+struct Slot<K, B> {
+    home: Home<K>,
     gate: Arc<QueueGate>,
     /// What it counts. Kept when the queue is set up again, so that no counter goes back.
     books: B,
+    descriptors: u16,
     deferred: bool,
 }
 
 /// What a receive queue counts. A program's verdicts are counted by queue: a counter has one writer.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct RxBooks {
     counters: SharedRx,
     program: Arc<ProgramCounters>,
+    stage: Arc<StageBooks>,
 }
 
-type RxSlot = Slot<dyn RxDriver, RxBooks>;
-type TxSlot = Slot<dyn TxDriver, SharedTx>;
+impl RxBooks {
+    /// Of a port with so many receive queues.
+    fn new(queues: u16) -> Self {
+        let stage = Arc::new(StageBooks::new(queues));
+        RxBooks { counters: SharedRx::default(), program: Arc::default(), stage }
+    }
+}
 
-impl<D: ?Sized + Switch, B> Slot<D, B> {
+type RxSlot = Slot<RxParts, RxBooks>;
+type TxSlot = Slot<Box<dyn TxDriver>, SharedTx>;
+
+impl<K: Switch, B> Slot<K, B> {
     /// Starts or stops it: at once if it is home, else at its owner's next call.
     fn switch(&self, run: bool) -> Result<(), PortError> {
-        match at_home(&self.home).as_deref_mut() {
-            Some(driver) => self.gate.switch(driver, run),
+        match at_home(&self.home).as_mut() {
+            Some(kept) => self.gate.switch(kept, run),
             None => {
                 self.gate.request(run);
                 Ok(())
@@ -64,7 +75,11 @@ pub struct Port {
     id: PortId,
     state: PortState,
     driver: Box<dyn PortDriver>,
+    /// As the driver says.
+    device: PortInfo,
+    /// With what software adds.
     info: PortInfo,
+    classifier: Classifier,
     clock: Clock,
     events: EventSink,
     config: PortConfig,
@@ -93,12 +108,16 @@ impl Port {
     ) -> Result<Port, PortError> {
         let events = EventSink::new(id, clock.clone());
         let driver = open(DriverContext { port: id, clock: clock.clone(), events: events.clone() })?;
-        let info = driver.info();
+        let device = driver.info();
+        let classifier = Classifier::new(&device);
         Ok(Port {
             id,
             state: PortState::Opened,
             driver,
-            info,
+            info: classifier.extended(&device),
+            filters: classifier.initial_filters(),
+            device,
+            classifier,
             clock,
             events,
             config: PortConfig::default(),
@@ -106,7 +125,6 @@ impl Port {
             tx: Vec::new(),
             pools: Vec::new(),
             running: false,
-            filters: FilterState::default(),
             flows: BTreeMap::new(),
             next_flow: 0,
             baseline: PortStats::default(),
@@ -119,9 +137,19 @@ impl Port {
         self.id
     }
 
-    /// What it is and can do.
+    /// What it is and can do, by its device or [by software](Self::software).
     pub fn info(&self) -> &PortInfo {
         &self.info
+    }
+
+    /// What it is and can do without software behind its driver.
+    pub fn device_info(&self) -> &PortInfo {
+        &self.device
+    }
+
+    /// Which of its capabilities are in [software](crate::classify).
+    pub fn software(&self) -> Capabilities {
+        self.classifier.software()
     }
 
     /// Where it is in its life.
@@ -170,13 +198,18 @@ impl Port {
 
     /// Sets the number of queues, the MTU, offloads and RSS. Queues that were set up before are given up.
     ///
+    /// Where software spreads packets, there may be more receive queues than the device has, up to
+    /// [`MAX_QUEUES`].
+    ///
     /// # Errors
     ///
     /// Out of the port's limits, not among its capabilities, or at the wrong time; the former stands.
     pub fn configure(&mut self, config: PortConfig) -> Result<(), PortError> {
         self.step(PortStep::Configure)?;
         let l = self.info.limits;
-        self.range("receive queues", config.rx_queues.into(), 0, l.max_rx_queues.into())?;
+        let spread = config.rss.is_some() && self.classifier.does(Capabilities::RSS);
+        let max_rx = if spread { l.max_rx_queues.max(MAX_QUEUES) } else { l.max_rx_queues };
+        self.range("receive queues", config.rx_queues.into(), 0, max_rx.into())?;
         self.range("transmit queues", config.tx_queues.into(), 0, l.max_tx_queues.into())?;
         if config.rx_queues == 0 && config.tx_queues == 0 {
             self.range("queues", 0, 1, u64::from(l.max_rx_queues))?;
@@ -201,16 +234,43 @@ impl Port {
                 why: format!("{e}; destroy it first"),
             })?;
         }
-        self.driver.configure(&config)?;
+        self.driver.configure(&self.for_device(&config))?;
         self.rx = (0..config.rx_queues).map(|_| None).collect();
         self.tx = (0..config.tx_queues).map(|_| None).collect();
         self.pools = vec![None; config.rx_queues.into()];
         self.config = config;
+        self.classifier.set_queues(self.config.rx_queues);
+        self.classifier.set_rss(self.config.rss.as_ref());
+        self.reclassify();
         // The queues' counters begin anew; the driver's own go on.
         self.baseline = PortStats::default();
         self.xbaseline = self.raw_xstats().into_iter().map(|x| (x.name, x.value)).collect();
         self.state = PortState::Configured;
         Ok(())
+    }
+
+    /// A configuration without what software does.
+    fn for_device(&self, config: &PortConfig) -> PortConfig {
+        let mut config = config.clone();
+        config.rx_queues = self.device_queues(config.rx_queues);
+        config.rx_offloads &= self.device.rx_offloads;
+        if self.classifier.does(Capabilities::RSS) {
+            config.rss = None;
+        }
+        config
+    }
+
+    /// How many of so many receive queues the device has.
+    fn device_queues(&self, queues: u16) -> u16 {
+        queues.min(self.device.limits.max_rx_queues)
+    }
+
+    /// Lets software go by what is asked for now.
+    fn reclassify(&mut self) {
+        self.classifier.publish(self.info.mac, &self.filters, &self.flows);
+        if self.running && self.classifier.is_active() {
+            self.rx.iter().flatten().for_each(|s| s.gate.set_staged(true));
+        }
     }
 
     fn unsupported<T>(&self, what: String) -> Result<T, PortError> {
@@ -259,20 +319,25 @@ impl Port {
         }
         let l = &self.info.limits;
         rx.descriptors = Self::descriptors(rx.descriptors, l.default_descriptors.0, l.rx_descriptors);
-        let books = self.rx[queue.index()].as_ref().map_or_else(RxBooks::default, |s| s.books.clone());
-        let (deferred, pool) = (rx.deferred_start, rx.pool.clone());
-        let driver = self.driver.rx_queue(RxContext {
-            port: self.id,
-            queue,
-            config: self.config.clone(),
-            rx,
-            counters: books.counters.clone(),
-            program: books.program.clone(),
-            clock: self.clock.clone(),
-        })?;
-        let home = Arc::new(Mutex::new(Some(driver)));
+        let books = self.rx[queue.index()].as_ref();
+        let books = books.map_or_else(|| RxBooks::new(self.config.rx_queues), |s| s.books.clone());
+        let (deferred, pool, descriptors) = (rx.deferred_start, rx.pool.clone(), rx.descriptors);
+        let driver = if queue.0 < self.device_queues(self.config.rx_queues) {
+            self.driver.rx_queue(RxContext {
+                port: self.id,
+                queue,
+                config: self.for_device(&self.config),
+                rx,
+                counters: books.counters.clone(),
+                program: books.program.clone(),
+                clock: self.clock.clone(),
+            })?
+        } else {
+            Box::new(NoDevice)
+        };
+        let home = Arc::new(Mutex::new(Some(RxParts { driver, stage: None })));
         let gate = Arc::new(QueueGate::new(self.events.clone(), "rx", queue));
-        self.rx[queue.index()] = Some(Slot { home, gate, books, deferred });
+        self.rx[queue.index()] = Some(Slot { home, gate, books, descriptors, deferred });
         self.pools[queue.index()] = Some(pool);
         Ok(())
     }
@@ -294,18 +359,18 @@ impl Port {
         let l = &self.info.limits;
         tx.descriptors = Self::descriptors(tx.descriptors, l.default_descriptors.1, l.tx_descriptors);
         let books = self.tx[queue.index()].as_ref().map_or_else(SharedTx::default, |s| s.books.clone());
-        let deferred = tx.deferred_start;
+        let (deferred, descriptors) = (tx.deferred_start, tx.descriptors);
         let driver = self.driver.tx_queue(TxContext {
             port: self.id,
             queue,
-            config: self.config.clone(),
+            config: self.for_device(&self.config),
             tx,
             counters: books.clone(),
             clock: self.clock.clone(),
         })?;
         let home = Arc::new(Mutex::new(Some(driver)));
         let gate = Arc::new(QueueGate::new(self.events.clone(), "tx", queue));
-        self.tx[queue.index()] = Some(Slot { home, gate, books, deferred });
+        self.tx[queue.index()] = Some(Slot { home, gate, books, descriptors, deferred });
         Ok(())
     }
 
@@ -333,6 +398,7 @@ impl Port {
         for pool in self.pools.iter().flatten() {
             self.check_room(self.config.mtu, pool)?;
         }
+        self.make_stages()?;
         self.driver.start()?;
         self.running = true;
         let started = self.start_queues();
@@ -342,6 +408,30 @@ impl Port {
             self.state = PortState::Started;
         }
         started
+    }
+
+    /// Gives each receive queue, all of which are home, a new stage with an empty inbox.
+    fn make_stages(&mut self) -> Result<(), PortError> {
+        if self.classifier.software().is_empty() {
+            return Ok(());
+        }
+        let queues: Vec<_> = self.rx.iter().flatten().collect();
+        let of = |s: &&RxSlot| (s.descriptors, s.books.stage.clone(), s.books.counters.clone());
+        let device = self.device_queues(self.config.rx_queues);
+        let stages = self.classifier.stages(queues.iter().map(of).collect(), device);
+        let stages = stages.map_err(|e| PortError::Driver {
+            port: self.id,
+            hint: e.hint().into(),
+            source: Box::new(e),
+        })?;
+        for (slot, stage) in queues.into_iter().zip(stages) {
+            slot.books.stage.leave(&slot.books.counters);
+            slot.gate.set_staged(self.classifier.is_active());
+            if let Some(parts) = at_home(&slot.home).as_mut() {
+                parts.stage = Some(stage);
+            }
+        }
+        Ok(())
     }
 
     /// Transmit queues first: whoever receives may answer.
@@ -367,8 +457,8 @@ impl Port {
     }
 
     fn queues_out(&self) -> Result<(), PortError> {
-        fn out<D: ?Sized, C>(slots: &[Option<Slot<D, C>>]) -> Vec<u16> {
-            let away = |s: &Option<Slot<D, C>>| s.as_ref().is_some_and(|s| at_home(&s.home).is_none());
+        fn out<K, B>(slots: &[Option<Slot<K, B>>]) -> Vec<u16> {
+            let away = |s: &Option<Slot<K, B>>| s.as_ref().is_some_and(|s| at_home(&s.home).is_none());
             slots.iter().enumerate().filter(|(_, s)| away(s)).map(|(q, _)| q as u16).collect()
         }
         let (rx, tx) = (out(&self.rx), out(&self.tx));
@@ -435,9 +525,11 @@ impl Port {
         self.rx.clear();
         self.tx.clear();
         self.pools.clear();
-        self.filters = FilterState::default();
         self.flows.clear();
-        self.info = self.driver.info();
+        self.device = self.driver.info();
+        self.classifier = Classifier::new(&self.device);
+        self.info = self.classifier.extended(&self.device);
+        self.filters = self.classifier.initial_filters();
         self.state = PortState::Opened;
         self.events.reset();
         Ok(())

@@ -66,13 +66,13 @@ struct Arg {
     at: usize,
 }
 
-/// What is wrong with a port's description. The message shows the text and points at the place.
+/// What is wrong with a port's description, or a flow rule's. The message shows the text and points at the place.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}\n  {text}\n  {marker:>width$}", marker = "^".repeat(*len), width = text[..*at].chars().count() + len)]
 pub struct SpecError {
     /// What is wrong.
     pub what: String,
-    /// The description as given.
+    /// The text as given.
     pub text: String,
     /// Where the fault starts, in bytes.
     pub at: usize,
@@ -82,7 +82,7 @@ pub struct SpecError {
 }
 
 impl SpecError {
-    fn new(text: &str, at: usize, len: usize, what: String, hint: String) -> Self {
+    pub(crate) fn new(text: &str, at: usize, len: usize, what: String, hint: String) -> Self {
         // A control character in the text would break the line under which the marker stands.
         let shown: String = text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
         // The mark must fall on a character's edge in what is shown, whatever the bytes were.
@@ -119,7 +119,11 @@ fn closest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a s
     names.map(|n| (distance(word, n), n)).filter(|(d, n)| *d <= n.len().div_ceil(3)).min().map(|(_, n)| n)
 }
 
-fn did_you_mean<'a>(word: &str, names: impl Iterator<Item = &'a str> + Clone, kind: &str) -> String {
+pub(crate) fn did_you_mean<'a>(
+    word: &str,
+    names: impl Iterator<Item = &'a str> + Clone,
+    kind: &str,
+) -> String {
     let all: Vec<_> = names.clone().collect();
     let list =
         if all.is_empty() { format!("there are no {kind}") } else { format!("{kind}: {}", all.join(", ")) };

@@ -33,9 +33,21 @@ impl Port {
     pub fn set_promiscuous(&mut self, promiscuous: bool, all_multicast: bool) -> Result<(), PortError> {
         self.step(PortStep::Adjust)?;
         self.need(Capabilities::PROMISCUOUS, "promiscuous mode")?;
-        self.driver.set_promiscuous(promiscuous, all_multicast)?;
-        self.filters.promiscuous = promiscuous;
-        self.filters.all_multicast = all_multicast;
+        self.refilter(FilterState { promiscuous, all_multicast, ..self.filters.clone() })
+    }
+
+    /// Puts filters up that software has to do with: the device is told what it must let through for them.
+    fn refilter(&mut self, filters: FilterState) -> Result<(), PortError> {
+        if !self.classifier.does(Capabilities::PROMISCUOUS) {
+            let asked = |f: &FilterState, all| (all, f.all_multicast);
+            let before = asked(&self.filters, self.classifier.wants_all(&self.filters));
+            let after = asked(&filters, self.classifier.wants_all(&filters));
+            if after != before || !self.classifier.does(Capabilities::MAC_FILTER) {
+                self.driver.set_promiscuous(after.0, after.1)?;
+            }
+        }
+        self.filters = filters;
+        self.reclassify();
         Ok(())
     }
 
@@ -58,12 +70,17 @@ impl Port {
             let (have, max) = (self.filters.mac.len() as u64 + 2, self.info.limits.max_mac_addresses.into());
             self.range("MAC addresses", have, 1, max)?;
         }
-        self.driver.set_mac(address, add)?;
+        let mut filters = self.filters.clone();
         if add {
-            self.filters.mac.insert(address)
+            filters.mac.insert(address)
         } else {
-            self.filters.mac.remove(&address)
+            filters.mac.remove(&address)
         };
+        if self.classifier.does(Capabilities::MAC_FILTER) {
+            return self.refilter(filters);
+        }
+        self.driver.set_mac(address, add)?;
+        self.filters = filters;
         Ok(())
     }
 
@@ -79,12 +96,18 @@ impl Port {
         if add == self.filters.vlans.contains(&vlan) {
             return Ok(());
         }
-        self.driver.set_vlan(vlan, add)?;
+        let software = self.classifier.does(Capabilities::VLAN_FILTER);
+        if !software {
+            self.driver.set_vlan(vlan, add)?;
+        }
         if add {
             self.filters.vlans.insert(vlan)
         } else {
             self.filters.vlans.remove(&vlan)
         };
+        if software {
+            self.reclassify();
+        }
         Ok(())
     }
 
@@ -93,7 +116,7 @@ impl Port {
         &self.filters
     }
 
-    /// Sets hash key, types and redirection table.
+    /// Sets hash key, types and redirection table. Without types nothing is spread, where software does it.
     ///
     /// # Errors
     ///
@@ -101,7 +124,12 @@ impl Port {
     pub fn set_rss(&mut self, rss: RssConfig) -> Result<(), PortError> {
         self.step(PortStep::Adjust)?;
         self.check_rss(&rss, self.config.rx_queues)?;
-        self.driver.set_rss(&rss)?;
+        if self.classifier.does(Capabilities::RSS) {
+            self.classifier.set_rss(Some(&rss));
+            self.reclassify();
+        } else {
+            self.driver.set_rss(&rss)?;
+        }
         self.config.rss = Some(rss);
         Ok(())
     }
@@ -116,9 +144,16 @@ impl Port {
         rule.check(self.config.rx_queues).map_err(|source| PortError::Flow { port: self.id, source })?;
         self.need(Capabilities::FLOW, "flow rules")?;
         let id = FlowId(self.next_flow);
-        self.driver.create_flow(id, &rule)?;
+        let software = self.classifier.does(Capabilities::FLOW);
+        if !software {
+            self.driver.create_flow(id, &rule)?;
+        }
         self.next_flow += 1;
         self.flows.insert(id, rule);
+        if software {
+            self.classifier.add_rule(id);
+            self.reclassify();
+        }
         Ok(id)
     }
 
@@ -130,8 +165,15 @@ impl Port {
     pub fn destroy_flow(&mut self, id: FlowId) -> Result<(), PortError> {
         self.step(PortStep::Adjust)?;
         self.flow(id)?;
-        self.driver.destroy_flow(id)?;
+        let software = self.classifier.does(Capabilities::FLOW);
+        if !software {
+            self.driver.destroy_flow(id)?;
+        }
         self.flows.remove(&id);
+        if software {
+            self.classifier.remove_rule(id);
+            self.reclassify();
+        }
         Ok(())
     }
 
@@ -147,6 +189,9 @@ impl Port {
     /// No such rule.
     pub fn flow_hits(&self, id: FlowId) -> Result<FlowHits, PortError> {
         self.flow(id)?;
+        if self.classifier.does(Capabilities::FLOW) {
+            return Ok(self.classifier.hits(id));
+        }
         Ok(self.driver.flow_hits(id))
     }
 

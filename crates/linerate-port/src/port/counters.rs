@@ -3,6 +3,7 @@
 use super::Port;
 use crate::{
     Capabilities, PortStats, ProgramCounters, QueueId, Xstat,
+    classify::StageBooks,
     queue::at_home,
     stats::{Counter, basic_xstats},
 };
@@ -11,10 +12,11 @@ impl Port {
     fn raw_stats(&self) -> PortStats {
         let bytes = self.info.capabilities.contains(Capabilities::BYTE_COUNTS).then_some(0);
         let mut s = PortStats { rx_bytes: bytes, tx_bytes: bytes, ..Default::default() };
-        for c in self.rx.iter().flatten().map(|s| &s.books.counters) {
-            s.rx_packets += c.packets.get();
-            s.rx_bytes = s.rx_bytes.map(|b| b + c.bytes.get());
-            s.rx_missed += c.missed.get();
+        for (q, b) in self.rx.iter().enumerate().filter_map(|(q, s)| Some((q, &s.as_ref()?.books))) {
+            let (c, [packets, bytes]) = (&b.counters, b.stage.received(&b.counters));
+            s.rx_packets += packets;
+            s.rx_bytes = s.rx_bytes.map(|b| b + bytes);
+            s.rx_missed += self.missed(q);
             s.rx_errors += c.errors.get();
             s.rx_nombuf += c.nombuf.get();
         }
@@ -24,6 +26,13 @@ impl Port {
             s.tx_errors += c.errors.get();
         }
         s
+    }
+
+    /// Frames that a receive queue missed: at its device, and because its inbox was full.
+    fn missed(&self, queue: usize) -> u64 {
+        let slot = self.rx.get(queue).and_then(Option::as_ref);
+        let own = slot.map_or(0, |s| s.books.counters.missed.get());
+        own + self.rx.iter().flatten().map(|s| s.books.stage.missed_by(queue)).sum::<u64>()
     }
 
     /// The port's counters since it was configured or since the last reset of them.
@@ -37,11 +46,13 @@ impl Port {
         let bytes = self.info.capabilities.contains(Capabilities::BYTE_COUNTS);
         for (q, s) in self.rx.iter().enumerate().filter_map(|(q, s)| Some((q, s.as_ref()?))) {
             let c = &s.books.counters;
-            v.push(x(format!("rx_q{q}_packets"), c.packets.get()));
+            let received = s.books.stage.received(c);
+            v.push(x(format!("rx_q{q}_packets"), received[0]));
             if bytes {
-                v.push(x(format!("rx_q{q}_bytes"), c.bytes.get()));
+                v.push(x(format!("rx_q{q}_bytes"), received[1]));
             }
             v.push(x(format!("rx_q{q}_errors"), c.errors.get()));
+            v.push(x(format!("rx_q{q}_missed"), self.missed(q)));
         }
         for (q, s) in self.tx.iter().enumerate().filter_map(|(q, s)| Some((q, s.as_ref()?))) {
             v.push(x(format!("tx_q{q}_packets"), s.books.packets.get()));
@@ -58,6 +69,14 @@ impl Port {
             v.push(x("rx_program_tx".into(), sum(|p| &p.tx)));
             v.push(x("rx_program_redirect".into(), sum(|p| &p.redirect)));
             v.push(x("rx_program_aborted".into(), sum(|p| &p.aborted)));
+        }
+        if !self.software().is_empty() {
+            let sum = |of: fn(&StageBooks) -> &Counter| {
+                self.rx.iter().flatten().map(|s| of(&s.books.stage).get()).sum()
+            };
+            v.push(x("rx_filtered_packets".into(), sum(|b| &b.filtered)));
+            v.push(x("rx_flow_drop_packets".into(), sum(|b| &b.dropped)));
+            v.push(x("rx_malformed_packets".into(), sum(|b| &b.malformed)));
         }
         v.extend(self.driver.xstats());
         v
