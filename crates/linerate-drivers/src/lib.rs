@@ -8,12 +8,14 @@ pub mod null;
 pub mod packet;
 pub mod pcap;
 pub mod ring;
+pub mod tap;
+pub mod xsk;
 
 use linerate_mem::Clock;
 use linerate_port::{DriverEntry, Port, PortError, PortId, PortSpec};
 
 /// Every driver of this crate, by name.
-pub const DRIVERS: &[DriverEntry] = &[null::ENTRY, packet::ENTRY, pcap::ENTRY, ring::ENTRY];
+pub const DRIVERS: &[DriverEntry] = &[null::ENTRY, packet::ENTRY, pcap::ENTRY, ring::ENTRY, tap::ENTRY, xsk::ENTRY];
 
 /// Makes a port from its description.
 ///
