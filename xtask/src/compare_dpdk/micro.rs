@@ -19,8 +19,9 @@ use super::table::{Row, Side, Want};
 
 /// The groups of this kind: the name for `--groups`, and the benchmark's.
 pub const GROUPS: [(&str, &str); 3] = [("ringbench", "ring"), ("mempool", "mempool"), ("mbuf", "mbuf")];
-/// The mode of ours with a sequence number a slot; it stands in for the plain one where it is better.
-const SLOT_MODE: (&str, &str) = ("mpmc", "mpmc-slot");
+/// Modes of ours for elements that cross between cores one by one; each stands in for the plain one where it is
+/// better.
+const STAND_INS: [(&str, &str); 2] = [("spsc", "spsc-block"), ("mpmc", "mpmc-slot")];
 const BULKS: [u64; 4] = [1, 8, 32, 128];
 const PAIRS: [&str; 2] = ["near", "far"];
 
@@ -30,8 +31,10 @@ pub struct Cell {
     /// The group that `--groups` names.
     pub group: &'static str,
     key: String,
-    /// Ours may also come from here.
-    other_key: Option<String>,
+    /// Ours may also come from here: the mode, and the key.
+    other: Option<(&'static str, String)>,
+    /// What the lines of our rows begin with; for rings only, whose rows are many and slow.
+    lines: Vec<String>,
     /// The row that the samples go to.
     pub row: Row,
 }
@@ -76,6 +79,14 @@ fn ring_key(mode: &str, cores: u64, pair: Option<&str>, bulk: u64, bytes: u64) -
     }
 }
 
+/// The line that `linerate perf ring` gives this row in its table.
+fn ring_line(mode: &str, pair: Option<&str>, bulk: u64, bytes: u64) -> String {
+    match pair {
+        Some(pair) => format!("ring {mode} {bytes} B, 2 cores {pair}, bulk {bulk}"),
+        None => format!("ring {mode} {bytes} B, 1 core, bulk {bulk}"),
+    }
+}
+
 fn cell(group: &'static str, key: String, work: String, unit: &'static str, want: Want) -> Cell {
     let id = format!("{group}/{}", key.split_once('/').map_or("", |(_, rest)| rest));
     let row = Row {
@@ -89,7 +100,7 @@ fn cell(group: &'static str, key: String, work: String, unit: &'static str, want
         pair: None,
         failed: false,
     };
-    Cell { group, key, other_key: None, row }
+    Cell { group, key, other: None, lines: vec![], row }
 }
 
 fn ring_cells(extra: bool) -> Vec<Cell> {
@@ -110,7 +121,11 @@ fn ring_cells(extra: bool) -> Vec<Cell> {
         let work = format!("ring, {place}, {name} bulk {bulk}{elements}");
         let mut cell =
             cell("ringbench", ring_key(mode, cores, pair, bulk, bytes), work, "cycles/element", want);
-        cell.other_key = (mode == SLOT_MODE.0).then(|| ring_key(SLOT_MODE.1, cores, pair, bulk, bytes));
+        cell.lines.push(ring_line(mode, pair, bulk, bytes));
+        if let Some((_, other)) = STAND_INS.iter().find(|(plain, _)| *plain == mode) {
+            cell.other = Some((other, ring_key(other, cores, pair, bulk, bytes)));
+            cell.lines.push(ring_line(other, pair, bulk, bytes));
+        }
         cell.row.pair = pair;
         cells.push(cell);
     };
@@ -201,16 +216,29 @@ impl<'a> Micro<'a> {
     pub fn round(&mut self, dpdk_first: bool) -> Result<()> {
         for (_, bench) in GROUPS {
             if self.wants(bench) {
-                self.round_of(bench, dpdk_first, &["one", "two"])?;
+                let pairs = self.cells.iter().filter(|cell| cell.group == "ringbench").map(|c| c.row.pair);
+                let (two, one): (Vec<_>, Vec<_>) = pairs.partition(Option::is_some);
+                let parts = [("one", one), ("two", two)].into_iter().filter(|(_, rows)| !rows.is_empty());
+                let parts: Vec<_> = parts.map(|(part, _)| part).collect();
+                self.round_of(bench, dpdk_first, &parts, |_| true)?;
             }
         }
         Ok(())
     }
 
-    fn round_of(&mut self, bench: &'static str, dpdk_first: bool, parts: &[&str]) -> Result<()> {
+    /// `parts` are the peers' and DPDK's for rings, `rows` says which of ours are measured.
+    fn round_of(
+        &mut self,
+        bench: &'static str,
+        dpdk_first: bool,
+        parts: &[&str],
+        rows: impl Fn(&Cell) -> bool,
+    ) -> Result<()> {
+        let cells = self.cells.iter().filter(|cell| cell.key.split('/').next() == Some(bench) && rows(cell));
+        let lines: Vec<String> = cells.flat_map(|cell| cell.lines.clone()).collect();
         for dpdk in [dpdk_first, !dpdk_first] {
             if !dpdk {
-                match self.ours.perf(bench) {
+                match self.ours.perf(bench, &lines) {
                     Ok(rows) => self.keep("ours", &rows),
                     Err(error) => {
                         let first = self.ours.note_failure(&format!("perf {bench}"), &error);
@@ -259,8 +287,8 @@ impl<'a> Micro<'a> {
                 told = true;
             }
             let state = super::probe(&self.peers, self.cores)?;
-            if lacking.iter().any(|pair| state.pair.as_deref() == Some(pair)) {
-                self.round_of("ring", true, &["two"])?;
+            if let Some(pair) = lacking.iter().find(|pair| state.pair.as_deref() == Some(pair)) {
+                self.round_of("ring", true, &["two"], |cell| cell.row.pair == Some(pair))?;
             } else {
                 std::thread::sleep(Duration::from_secs(2).min(end.saturating_duration_since(Instant::now())));
             }
@@ -319,14 +347,14 @@ impl<'a> Micro<'a> {
         let finish = |mut cell: Cell| {
             let bench = cell.key.split('/').next().unwrap_or_default();
             cell.row.ours = side("ours", &cell.key);
-            if let Some(other) = cell.other_key.map(|key| side("ours", &key)) {
+            if let Some((mode, other)) = cell.other.map(|(mode, key)| (mode, side("ours", &key))) {
                 let better = match (other.samples.median(), cell.row.ours.samples.median()) {
                     (Some(other), Some(plain)) => other < plain,
                     (other, _) => other.is_some(),
                 };
                 if better {
                     cell.row.ours = other;
-                    cell.row.notes.push(format!("ours is the mode {}", SLOT_MODE.1));
+                    cell.row.notes.push(format!("ours is the mode {mode}"));
                 }
             }
             let names: Vec<_> = figures
@@ -388,6 +416,16 @@ mod tests {
         }
         assert_eq!(key(&json!({"bench": "orderings"})), None);
         assert_eq!(key(&json!({"bench": "ring", "mode": "spsc"})), None, "half a row has no key");
+    }
+
+    #[test]
+    fn our_ring_rows_are_asked_for_by_their_lines() {
+        let cells = cells(false);
+        let far =
+            cells.iter().find(|c| c.key == "ring/spsc/2-core/far/bulk1/8B").expect("a row of the issue");
+        let modes = ["spsc", "spsc-block"];
+        assert_eq!(far.lines, modes.map(|mode| format!("ring {mode} 8 B, 2 cores far, bulk 1")));
+        assert!(cells.iter().all(|c| c.lines.is_empty() != (c.group == "ringbench")));
     }
 
     #[test]

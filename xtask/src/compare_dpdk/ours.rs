@@ -75,12 +75,13 @@ impl Ours {
         Ok(report.forward)
     }
 
-    /// The rows of `linerate perf BENCH`.
+    /// The rows of `linerate perf BENCH` whose lines hold one of `only`; all when that is empty.
     ///
     /// # Errors
     /// When there is no program, or it fails, or its report is neither a list of rows nor holds one.
-    pub fn perf(&self, bench: &str) -> Result<Vec<Value>> {
-        let args = ["perf", bench].map(str::to_owned);
+    pub fn perf(&self, bench: &str, only: &[String]) -> Result<Vec<Value>> {
+        let mut args = vec!["perf".to_owned(), bench.to_owned()];
+        args.extend(only.iter().map(|text| format!("--only={text}")));
         // The ring has two-core rows; the others stay on the core where DPDK's run.
         let cores = if bench == "ring" { vec![] } else { vec![self.core] };
         rows_of(self.run(&args, &cores, Duration::from_secs(900))?)
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn a_missing_program_gives_its_reason() {
         let ours = Ours::new(Err("not built".into()), std::path::Path::new("."), 0);
-        let error = ours.perf("ring").expect_err("there is no program");
+        let error = ours.perf("ring", &[]).expect_err("there is no program");
         assert_eq!(error.to_string(), "not built");
         assert_eq!(ours.note_failure("ring", &error), "not built");
         let error = anyhow::anyhow!(
