@@ -14,9 +14,12 @@ use linerate::{
 use serde_json::json;
 use std::{
     hint::{black_box, spin_loop},
-    sync::atomic::{
-        AtomicBool, AtomicU32, AtomicU64,
-        Ordering::{AcqRel, Acquire, Relaxed},
+    sync::{
+        Barrier,
+        atomic::{
+            AtomicBool, AtomicU32, AtomicU64,
+            Ordering::{AcqRel, Acquire, Relaxed},
+        },
     },
     thread,
     time::{Duration, Instant},
