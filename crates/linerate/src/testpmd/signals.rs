@@ -34,7 +34,8 @@ impl Signals {
     ///
     /// The system refuses a handler.
     pub fn listen() -> Result<Self, TestpmdError> {
-        let signals = Signals { stop: Arc::default(), noticed: AtomicBool::new(false), impatient: Arc::default() };
+        let signals =
+            Signals { stop: Arc::default(), noticed: AtomicBool::new(false), impatient: Arc::default() };
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             flag::register_conditional_shutdown(signal, 128 + signal, signals.impatient.clone())
                 .and_then(|_| flag::register(signal, signals.stop.clone()))
