@@ -26,7 +26,7 @@
 //! than its device has (at most [`MAX_QUEUES`]); those beyond have an inbox only. So even a device with one queue
 //! feeds several cores.
 //!
-//! **Changes under traffic.** What is to be done is a [`Table`](table) that never changes; a change makes a new one
+//! **Changes under traffic.** What is to be done is a table that never changes; a change makes a new one
 //! and raises a number. A queue's owner compares that number once a poll. It takes no lock but for the one poll that
 //! finds the number changed.
 //!

@@ -17,6 +17,15 @@
 //! | `udp`, `sctp` | `src`, `dst` |
 //! | `icmp`, `icmp6` | `type`, `code` |
 //!
+//! ```
+//! use linerate_port::FlowRule;
+//! let text = "priority 2 pattern eth / ipv4 src is 10.0.0.1 / udp dst is 53 / end actions queue index 1 / count / end";
+//! let rule: FlowRule = text.parse().unwrap();
+//! assert_eq!((rule.priority, rule.to_string()), (2, text.to_string()));
+//! let wrong = "pattern ipv4 sorce is 10.0.0.1 / end actions drop / end".parse::<FlowRule>().unwrap_err();
+//! assert_eq!((wrong.at, wrong.len), (13, 5));
+//! ```
+//!
 //! Actions are `queue index N` or `drop`, `mark id N`, `count`, in any order, the last of a kind counting; `void` is
 //! allowed wherever an item or action is.
 
