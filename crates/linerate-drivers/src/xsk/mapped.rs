@@ -98,6 +98,12 @@ impl<T: Slot> Mapped<T> {
         }
     }
 
+    /// Raises flags as the kernel does.
+    #[cfg(test)]
+    pub(super) fn raise_flags(&self, bits: u32) {
+        self.index(self.flags.unwrap()).fetch_or(bits, Ordering::Relaxed);
+    }
+
     #[inline(always)]
     fn slot(&self, index: u32) -> NonNull<T> {
         // SAFETY: an index modulo the size (a power of two) is below it: within the mapping.

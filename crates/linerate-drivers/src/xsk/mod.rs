@@ -30,6 +30,8 @@ mod napi;
 mod netdev;
 mod netlink;
 mod options;
+#[cfg(test)]
+mod played;
 mod port;
 mod ring;
 mod rx;

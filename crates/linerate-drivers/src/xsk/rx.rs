@@ -13,7 +13,7 @@ use super::{
     mapped::{CONTINUED, Descriptor},
     socket::RxSide,
 };
-use linerate_mbuf::{Burst, Mbuf, Mempool, OlFlags, RxTemplate};
+use linerate_mbuf::{Burst, MAX_SEGMENTS, Mbuf, Mempool, OlFlags, RxTemplate};
 use linerate_mem::Clock;
 use linerate_port::{PortError, RxContext, RxDriver, RxOffloads, RxProgram, SoftStage, stats::SharedRx};
 use rustix::net::RecvFlags;
@@ -30,6 +30,8 @@ pub(super) struct XskRx {
     template: RxTemplate,
     room: u32,
     scatter: bool,
+    /// The longest packet that the pool, or a chain, has buffers for.
+    longest: usize,
     counters: SharedRx,
     stage: SoftStage,
     context: RxContext,
@@ -61,6 +63,14 @@ impl RxSide {
     }
 }
 
+/// What a packet of several pieces waits for, whole.
+enum Wait {
+    /// Its end.
+    End,
+    /// Buffers.
+    Buffers,
+}
+
 /// What became of the packet at the head of the ring.
 enum Next {
     /// Its bytes are in the scratch memory; so many descriptors.
@@ -79,6 +89,7 @@ impl XskRx {
             lane,
             template: RxTemplate::new(&pool, context.port.0),
             room: pool.data_room().into(),
+            longest: usize::from(pool.data_room()) * pool.buffers().min(MAX_SEGMENTS.into()) as usize,
             scatter: context.config.rx_offloads.contains(RxOffloads::SCATTER),
             counters: context.counters.clone(),
             stage: SoftStage::new(context.program.clone()),
@@ -237,10 +248,11 @@ impl XskRx {
         true
     }
 
-    /// Whether a packet of this length may be delivered at all.
+    /// Whether a packet of this length can be delivered at all: one that wants more buffers than there are would
+    /// wait for ever, and everything behind it.
     #[inline(always)]
     fn fits(&self, len: usize) -> bool {
-        len <= self.room as usize || self.scatter
+        len <= self.room as usize || (self.scatter && len <= self.longest)
     }
 
     /// With a program: the frames are copied out, given back, and shown to it.
@@ -298,15 +310,15 @@ impl XskRx {
     }
 
     /// The packet at `used`, of several pieces, into the buffer `m`: descriptors used, and its length if it was
-    /// delivered; `None` if it must wait.
+    /// delivered.
     #[cold]
     #[inline(never)]
-    fn rx_chain(&mut self, side: &mut RxSide, used: u32, m: &mut Mbuf) -> Option<(u32, Option<u32>)> {
+    fn rx_chain(&mut self, side: &mut RxSide, used: u32, m: &mut Mbuf) -> Result<(u32, Option<u32>), Wait> {
         self.bytes.clear();
         let (n, whole) = match Self::collect(side, used, &mut self.bytes, &self.lane.rx_counts) {
             Next::Whole(n) => (n, true),
             Next::Bad(n) => (n, false),
-            Next::Partial => return None,
+            Next::Partial => return Err(Wait::End),
         };
         let len = self.bytes.len();
         let mut delivered = None;
@@ -315,16 +327,14 @@ impl XskRx {
             let filled = self.fill_chain(m, &bytes);
             self.bytes = bytes;
             if !filled {
-                // It waits, whole, for buffers.
-                self.counters.nombuf.add(1);
-                return None;
+                return Err(Wait::Buffers);
             }
             delivered = Some(len as u32);
         } else {
             self.counters.errors.add(1);
         }
         side.give_back(used, n);
-        Some((n, delivered))
+        Ok((n, delivered))
     }
 }
 
@@ -373,7 +383,7 @@ impl RxDriver for XskRx {
         // Out of `self` for this call, so that what fills buffers can be called meanwhile.
         let Some(mut side) = self.side.take() else { return 0 };
         let start = burst.len();
-        let buffers = self.take(burst, want.min(available as usize));
+        let mut buffers = self.take(burst, want.min(available as usize));
         let (mut packets, mut used, mut bytes) = (0, 0, 0u64);
         while packets < buffers && used < side.rx.available(used + 1) {
             let Some(m) = burst.as_mut_slice().get_mut(start + packets) else { break };
@@ -392,14 +402,25 @@ impl RxDriver for XskRx {
                 continue;
             }
             match self.rx_chain(&mut side, used, m) {
-                None => break,
-                Some((n, delivered)) => {
+                Ok((n, delivered)) => {
                     used += n;
                     if let Some(len) = delivered {
                         packets += 1;
                         bytes += u64::from(len);
                     }
                 }
+                Err(Wait::Buffers) if buffers > packets + 1 => {
+                    // Those taken for packets behind it may be what it lacks.
+                    buffers = packets + 1;
+                    while burst.len() > start + buffers {
+                        drop(burst.pop());
+                    }
+                }
+                Err(Wait::Buffers) => {
+                    self.counters.nombuf.add(1);
+                    break;
+                }
+                Err(Wait::End) => break,
             }
         }
         // The frames first: a ring slot that is free again must find one.

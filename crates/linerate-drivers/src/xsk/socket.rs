@@ -111,6 +111,13 @@ pub(super) struct Socket {
 }
 
 impl Socket {
+    /// One without a kernel behind it.
+    #[cfg(test)]
+    pub(super) fn played(fd: OwnedFd) -> Self {
+        let busy = AtomicBool::new(false);
+        Socket { tuning: None, fd, zero_copy: false, pieces: true, wakeup: true, may_poll: false, busy }
+    }
+
     /// Whether the driver is polled from our calls.
     #[inline(always)]
     pub(super) fn is_busy_polled(&self) -> bool {
@@ -176,7 +183,7 @@ pub(super) struct TxSide {
     pub(super) tx: Producer<Mapped<Descriptor>>,
     pub(super) completion: Consumer<Mapped<u64>>,
     /// Kept filled and never looked at again, on a queue that only sends.
-    _fill: Option<Producer<Mapped<u64>>>,
+    fill: Option<Producer<Mapped<u64>>>,
     pub(super) umem: Arc<Umem>,
     pub(super) socket: Arc<Socket>,
     /// Frames at hand, by number.
@@ -184,6 +191,30 @@ pub(super) struct TxSide {
     /// For each frame from the first on: whether the kernel has it.
     pub(super) sent: Vec<bool>,
     pub(super) first_frame: u32,
+}
+
+impl TxSide {
+    /// With `frames` frames at hand, numbered from `first_frame` on.
+    pub(super) fn new(
+        tx: Producer<Mapped<Descriptor>>,
+        completion: Consumer<Mapped<u64>>,
+        umem: Arc<Umem>,
+        socket: Arc<Socket>,
+        first_frame: u32,
+        frames: u32,
+    ) -> Self {
+        let free = (first_frame..first_frame + frames).rev().collect();
+        TxSide {
+            tx,
+            completion,
+            fill: None,
+            umem,
+            socket,
+            free,
+            sent: vec![false; frames as usize],
+            first_frame,
+        }
+    }
 }
 
 /// Both ends of a bound socket.
@@ -336,15 +367,11 @@ fn attempt(wish: &Wish<'_>, flags: Flags, name: &dyn Fn() -> Names) -> Result<Bo
         Some(RxSide { rx, fill, umem: umem.clone(), socket: socket.clone(), missed_seen: 0 })
     });
     let first_frame = wish.first_frame + to_receive;
-    let tx = tx.map(|tx| TxSide {
-        tx: Producer::new(tx),
-        completion: Consumer::new(completion),
-        _fill: fill,
-        umem: umem.clone(),
-        socket: socket.clone(),
-        free: (first_frame..first_frame + to_send).rev().collect(),
-        sent: vec![false; to_send as usize],
-        first_frame,
+    let tx = tx.map(|tx| {
+        let (tx, completion) = (Producer::new(tx), Consumer::new(completion));
+        let mut side = TxSide::new(tx, completion, umem.clone(), socket.clone(), first_frame, to_send);
+        side.fill = fill;
+        side
     });
     Ok(Bound { socket, rx, tx })
 }
