@@ -91,7 +91,7 @@ impl Plan {
             forward: forward_ports(&args, count)?,
             peers: peers(&args, count)?,
             mode: args.forward_mode,
-            topology: args.port_topology,
+            topology: args.forward_mode.topology(args.port_topology),
             duration: (!args.duration.is_zero()).then_some(args.duration),
             burst: (args.burst != 0).then_some(args.burst),
             cores: args.nb_cores.into(),
@@ -166,8 +166,8 @@ impl Plan {
                     "give a larger --mbuf-size (128 bytes of it are headroom)",
                 ));
             }
-            if self.inject.is_some() && self.mode == ModeName::Rxonly {
-                let why = "nothing comes back to the tester in the mode rxonly";
+            if self.inject.is_some() && !self.mode.sends_back() {
+                let why = format!("nothing comes back to the tester in the mode {}", self.mode.as_str());
                 return Err(option("--inject", why, "choose another --forward-mode"));
             }
         }

@@ -9,8 +9,8 @@ use super::{
     json,
     live::Live,
     modes::{
-        ModeName, StreamContext, csum::Csum, five_tuple::FiveTupleSwap, io::Io, mac::Mac, macswap::MacSwap,
-        rxonly::RxOnly, txonly::TxOnly,
+        ModeName, StreamContext, csum::Csum, five_tuple::FiveTupleSwap, icmpecho::IcmpEcho, io::Io, mac::Mac,
+        macswap::MacSwap, rxonly::RxOnly, txonly::TxOnly,
     },
     out::Out,
     plan::Plan,
@@ -84,6 +84,7 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
         ModeName::Rxonly => job.run(|_| Ok(RxOnly)),
         ModeName::Txonly => job.run(|s| TxOnly::new(s, &txonly)),
         ModeName::Csum => job.run(|s| Ok(Csum::new(s, csum))),
+        ModeName::Icmpecho => job.run(|s| Ok(IcmpEcho::new(s))),
     }?;
     out.say(&report.text());
     let text = format!("{:#}\n", json::value(&report));
@@ -376,7 +377,7 @@ impl Job {
         let offered = report.streams.iter().map(|s| s.counts.offered).sum();
         let Some(t) = &mut report.tester else { return };
         match self.plan.mode {
-            ModeName::Rxonly => {
+            ModeName::Rxonly | ModeName::Icmpecho => {
                 t.received = rx;
                 t.lost = t.sent.saturating_sub(rx);
             }

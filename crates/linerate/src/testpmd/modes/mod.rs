@@ -2,12 +2,14 @@
 
 pub(super) mod csum;
 pub(super) mod five_tuple;
+pub(super) mod icmpecho;
 pub(super) mod io;
 pub(super) mod mac;
 pub(super) mod macswap;
 pub(super) mod rxonly;
 pub(super) mod txonly;
 
+use super::topology::Topology;
 use linerate_mbuf::{Mbuf, Mempool, OlFlags, TxOffload};
 use linerate_net::MacAddr;
 
@@ -29,6 +31,8 @@ pub(super) enum ModeName {
     Txonly,
     /// MACs are set as in mac, every checksum is computed anew in software
     Csum,
+    /// ARP and ICMP echo requests are answered on the port of arrival, all else is freed
+    Icmpecho,
 }
 
 impl ModeName {
@@ -42,7 +46,18 @@ impl ModeName {
             ModeName::Rxonly => "rxonly",
             ModeName::Txonly => "txonly",
             ModeName::Csum => "csum",
+            ModeName::Icmpecho => "icmpecho",
         }
+    }
+
+    /// How ports are joined when `wanted` was asked for: what answers does so on the port of arrival.
+    pub fn topology(self, wanted: Topology) -> Topology {
+        if self == ModeName::Icmpecho { Topology::Loop } else { wanted }
+    }
+
+    /// Whether packets come back that can be told from the ones that were sent.
+    pub fn sends_back(self) -> bool {
+        !matches!(self, ModeName::Rxonly | ModeName::Icmpecho)
     }
 
     /// Whether packets are counted as they are sent: for the mode that makes them.

@@ -20,7 +20,7 @@ use linerate_net::{
 };
 use std::net::Ipv4Addr;
 
-fn stream(pool: &Mempool) -> StreamContext {
+pub(in crate::testpmd) fn stream(pool: &Mempool) -> StreamContext {
     StreamContext {
         peer: MacAddr::peer(1),
         own: MacAddr::new([2, 9, 9, 9, 9, 1]),
@@ -29,7 +29,7 @@ fn stream(pool: &Mempool) -> StreamContext {
     }
 }
 
-fn pool() -> Mempool {
+pub(in crate::testpmd) fn pool() -> Mempool {
     Mempool::builder("modes", 2048).cache(64).build().unwrap()
 }
 
@@ -57,7 +57,7 @@ fn load(pool: &Mempool, burst: &mut Burst, frames: &[Vec<u8>]) {
 }
 
 /// What a mode makes of frames; nothing may leak.
-fn through(mut mode: impl Mode, input: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub(in crate::testpmd) fn through(mut mode: impl Mode, input: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let pool = pool();
     let mut burst = Burst::new();
     load(&pool, &mut burst, input);

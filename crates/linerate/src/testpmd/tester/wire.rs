@@ -54,7 +54,7 @@ pub(in crate::testpmd) fn wire(
             let maker = FrameMaker::sent(&way, mode, len, seed).map_err(TestpmdError::Frame)?;
             Ok::<_, TestpmdError>(Source::new(sender, maker, pool))
         });
-        let check = receiver.filter(|_| mode != ModeName::Rxonly).map(|receiver| {
+        let check = receiver.filter(|_| mode.sends_back()).map(|receiver| {
             let check = if mode == ModeName::Txonly {
                 Check::made(receiver, *TxOnly::new(context, &plan.txonly)?.headers())
             } else {
