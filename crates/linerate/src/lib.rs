@@ -6,33 +6,47 @@
 //! ```
 //! use linerate::prelude::*;
 //!
-//! let pool = Mempool::builder("demo", 2048).build()?;
-//! let mut port = linerate::open_port("null:size=64")?;
-//! port.configure(PortConfig::default())?;
-//! port.rx_queue_setup(QueueId(0), RxQueueConfig::new(&pool))?;
-//! port.tx_queue_setup(QueueId(0), TxQueueConfig::default())?;
-//! port.start()?;
-//! let (mut rx, mut tx) = (port.take_rx(QueueId(0))?, port.take_tx(QueueId(0))?);
+//! let mut port = PortBuilder::new("null:size=64").start()?;
 //! let mut burst = Burst::new();
-//! assert_eq!(rx.rx_burst(&mut burst, 32), 32);
-//! assert_eq!(tx.tx_burst(&mut burst), 32);
-//! drop((rx, tx));
-//! port.stop()?;
-//! assert_eq!(port.stats().tx_packets, 32);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! for _ in 0..1000 {
+//!     port.rx[0].rx_burst(&mut burst, 32);
+//!     port.tx[0].tx_burst(&mut burst); // what is not taken stays in the burst
+//! }
+//! assert_eq!(port.stop()?.tx_packets, 32_000);
+//! # Ok::<(), linerate::Error>(())
 //! ```
+//!
+//! [`PortBuilder`] does what most programs want; a [`Port`] from [`open_port`] can be configured step by step. A
+//! driver's options are keys of its description or fields of its [`DriverConfig`].
 
+mod builder;
+mod error;
+mod stop;
+mod typed;
+
+pub use builder::{PortBuilder, StartedPort, start_ports};
+pub use error::Error;
 pub use linerate_drivers as drivers;
 pub use linerate_mbuf as mbuf;
 pub use linerate_mem as mem;
 pub use linerate_net as net;
 pub use linerate_port as port;
 pub use linerate_ring as ring;
+pub use stop::{StopSignal, run};
+pub use typed::{
+    DriverConfig, NullConfig, PacketConfig, PcapConfig, RingConfig, TapConfig, XskConfig, XskMode,
+};
 
 use linerate_port::{Port, PortError, PortId, PortSpec};
 use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Opens a port from its description, by the real clock, with the next free number.
+///
+/// ```
+/// let port = linerate::open_port("null:size=128")?;
+/// assert_eq!(port.info().driver, "null");
+/// # Ok::<(), linerate::port::PortError>(())
+/// ```
 ///
 /// # Errors
 ///
@@ -49,4 +63,5 @@ pub mod prelude {
     pub use crate::port::{
         Port, PortConfig, PortError, QueueId, RxQueue, RxQueueConfig, TxQueue, TxQueueConfig,
     };
+    pub use crate::{DriverConfig, PortBuilder, StartedPort, StopSignal, start_ports};
 }
