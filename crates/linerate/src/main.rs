@@ -1,6 +1,7 @@
 //! The one binary: `linerate <subcommand>`.
 
 mod perf;
+mod ports;
 mod testpmd;
 
 use clap::{Parser, Subcommand};
@@ -20,11 +21,14 @@ enum Command {
     Testpmd(testpmd::Args),
     /// Measure rings, pools and packet buffers.
     Perf(perf::Args),
+    /// List drivers and interfaces, what each could do here, and why not.
+    Ports(ports::Args),
 }
 
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Testpmd(args) => testpmd::main(args),
         Command::Perf(args) => perf::main(args),
+        Command::Ports(args) => ports::main(args),
     }
 }
