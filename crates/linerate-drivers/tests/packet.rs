@@ -418,9 +418,16 @@ fn one_queue_can_be_stopped_alone() {
         assert_eq!(rx.rx_burst(&mut burst, 32), 0);
         assert_eq!(send(&mut tx, &pool, &[frame(1, 60)]), 1);
         b.set_rx_queue_running(Q0, true).unwrap();
-        assert_eq!(rx.rx_burst(&mut burst, 32), 0, "nothing from while it was stopped");
+        assert_eq!(receive(&mut rx, 1, 32), [frame(1, 60)], "kept while only the queue was stopped");
         assert_eq!(send(&mut tx, &pool, &[frame(2, 60)]), 1);
-        assert_eq!(receive(&mut rx, 1, 32), [frame(2, 60)]);
+        drop(rx);
+        b.stop().unwrap();
+        assert_eq!(send(&mut tx, &pool, &[frame(3, 60)]), 1);
+        b.start().unwrap();
+        let mut rx = b.take_rx(Q0).unwrap();
+        assert_eq!(rx.rx_burst(&mut burst, 32), 0, "nothing from before the port's start");
+        assert_eq!(send(&mut tx, &pool, &[frame(4, 60)]), 1);
+        assert_eq!(receive(&mut rx, 1, 32), [frame(4, 60)]);
     });
 }
 

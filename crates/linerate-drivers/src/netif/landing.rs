@@ -1,5 +1,6 @@
 //! From bytes of the kernel to packet buffers, and from packets to bytes for the kernel.
 
+use super::segment::Cutter;
 use linerate_mbuf::{Burst, Mbuf, Mempool, OlFlags, RxTemplate, Segments, SharedMbuf};
 use linerate_port::{RxContext, RxOffloads};
 use std::ptr;
@@ -76,6 +77,24 @@ impl Landing {
             drop(burst.pop());
         }
         done
+    }
+
+    /// Writes pieces of a long frame into packets at the end of the burst, at most `max`, as long as they fit a
+    /// buffer each and there are buffers; how many, and their bytes.
+    pub(crate) fn land_pieces(&self, burst: &mut Burst, cutter: &mut Cutter, max: usize) -> (usize, u64) {
+        let (mut n, mut bytes) = (0, 0);
+        while n < max && (1..=self.room).contains(&cutter.next_len()) {
+            if !self.pool.alloc_rx(&self.template, burst, 1) {
+                break;
+            }
+            let len = cutter.next_len();
+            if let Some(to) = burst.as_mut_slice().last_mut().and_then(|m| m.append(len)) {
+                cutter.write_next(to);
+            }
+            n += 1;
+            bytes += len as u64;
+        }
+        (n, bytes)
     }
 
     fn fill(&self, m: &mut Mbuf, frame: &[u8]) -> bool {

@@ -128,18 +128,25 @@ impl Cutter {
 
     /// Writes the next piece, [`next_len`](Self::next_len) bytes, in place of what `out` held.
     pub(crate) fn next(&mut self, out: &mut Vec<u8>) {
-        out.clear();
         let len = self.next_len();
-        if len == 0 {
+        out.resize(len, 0);
+        self.write_next(out);
+    }
+
+    /// Writes the next piece to `out`, which is [`next_len`](Self::next_len) bytes long.
+    pub(crate) fn write_next(&mut self, out: &mut [u8]) {
+        let len = self.next_len();
+        if len == 0 || out.len() != len {
             return;
         }
         let (from, n) = (self.payload + self.done, len - self.payload);
-        out.extend_from_slice(&self.frame[..self.payload]);
-        out.extend_from_slice(&self.frame[from..from + n]);
+        let (headers, data) = out.split_at_mut(self.payload);
+        headers.copy_from_slice(&self.frame[..self.payload]);
+        data.copy_from_slice(&self.frame[from..from + n]);
         let last = from + n == self.frame.len();
         self.mend(out, last);
         self.done += n;
-        self.pieces += 1;
+        self.pieces = self.pieces.wrapping_add(1);
         if last {
             self.clear();
         }

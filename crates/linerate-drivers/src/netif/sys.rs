@@ -193,3 +193,29 @@ pub(crate) fn write_parts(fd: impl AsFd, a: &[u8], b: &[u8]) -> io::Result<usize
     let n = unsafe { libc::writev(fd.as_fd().as_raw_fd(), parts.as_ptr(), 2) };
     if n < 0 { Err(io::Error::last_os_error()) } else { Ok(n as usize) }
 }
+
+/// Reads a header and up to `most` bytes behind it, which replace what `rest` held. `None` if less than a whole
+/// header came.
+pub(crate) fn read_after_header<const N: usize>(
+    fd: impl AsFd,
+    rest: &mut Vec<u8>,
+    most: usize,
+) -> io::Result<Option<[u8; N]>> {
+    let mut header = [0u8; N];
+    rest.clear();
+    rest.reserve(most);
+    let spare = rest.spare_capacity_mut();
+    let parts = [
+        libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: N },
+        libc::iovec { iov_base: spare.as_mut_ptr().cast(), iov_len: spare.len().min(most) },
+    ];
+    // SAFETY: at most their lengths are written to the two parts.
+    let n = unsafe { libc::readv(fd.as_fd().as_raw_fd(), parts.as_ptr(), 2) };
+    if n < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let Some(n) = (n as usize).checked_sub(N) else { return Ok(None) };
+    // SAFETY: so many bytes of the spare capacity were written.
+    unsafe { rest.set_len(n.min(most)) };
+    Ok(Some(header))
+}

@@ -104,10 +104,20 @@ impl Options {
         Ok(options)
     }
 
-    /// The shape of a ring for frames of up to `frame` bytes and so many descriptors.
+    /// The shape of a receive ring for frames of up to `frame` bytes and so many descriptors. Longer ones come
+    /// through the socket.
     pub(super) fn shape(&self, frame: usize, descriptors: u16) -> Shape {
         let auto = (frame + SLOT_OVERHEAD).next_power_of_two().clamp(2048, AUTO_SLOT);
-        let slot = self.framesz.unwrap_or(auto);
+        self.of_slots(self.framesz.unwrap_or(auto), descriptors)
+    }
+
+    /// The shape of a transmit ring, whose slots hold every frame of up to `frame` bytes.
+    pub(super) fn tx_shape(&self, frame: usize, descriptors: u16) -> Shape {
+        let least = (frame + SLOT_OVERHEAD).next_power_of_two();
+        self.of_slots(self.framesz.unwrap_or(2048).max(least), descriptors)
+    }
+
+    fn of_slots(&self, slot: usize, descriptors: u16) -> Shape {
         let wanted = self.framecnt.unwrap_or(usize::from(descriptors)).max(1);
         let block = self.blocksz.max(slot).min((wanted * slot).next_power_of_two()).max(PAGE);
         let slots = wanted.next_multiple_of(block / slot);
@@ -149,6 +159,9 @@ mod tests {
         assert_eq!(o.shape(65535, 1), Shape { slot: 16384, slots: 1, block: 16384 });
         assert_eq!(o.shape(64, 1), Shape { slot: 2048, slots: 2, block: 4096 });
         assert_eq!(o.shape(64, 33), Shape { slot: 2048, slots: 64, block: 65536 });
+        let o = read("packet:x,framesz=512").unwrap();
+        assert_eq!((o.shape(1522, 64).slot, o.tx_shape(1518, 64).slot), (512, 2048));
+        assert_eq!(o.tx_shape(16256 + 18, 64).slot, 16384);
         let o = read("packet:x,framesz=3000,blocksz=4096,framecnt=7").unwrap();
         assert_eq!(o.shape(64, 512), Shape { slot: 4096, slots: 7, block: 4096 });
         for frame in [0, 64, 1522, 2000, 9000, 65535] {

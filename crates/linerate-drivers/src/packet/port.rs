@@ -3,7 +3,7 @@
 use super::{
     counts::{RxCounts, TxCounts},
     options::{KEYS, Options},
-    rx::{Group, PacketRx},
+    rx::{Gate, Group, PacketRx},
     tx::{BEYOND_MTU, PacketTx},
 };
 use crate::netif::{LinkInfo, Memberships, NetIf, NetIfError, PortLink};
@@ -39,6 +39,8 @@ struct PacketPort {
     /// The interface's MTU before it was raised for this port.
     former_mtu: Option<u32>,
     group: Group,
+    /// Of the receive queues that were set up.
+    gates: Vec<Option<Arc<Gate>>>,
     rx_counts: Vec<Arc<RxCounts>>,
     tx_counts: Vec<Arc<TxCounts>>,
 }
@@ -71,6 +73,7 @@ impl PacketPort {
             info,
             former_mtu: None,
             group: Group::default(),
+            gates: Vec::new(),
             rx_counts: Vec::new(),
             tx_counts: Vec::new(),
         })
@@ -114,6 +117,8 @@ impl PortDriver for PacketPort {
             limits: Limits {
                 max_rx_queues: self.options.queues,
                 max_tx_queues: self.options.queues,
+                // Fewer than two bursts would lose frames at every turn.
+                rx_descriptors: (64, 32768, 1),
                 min_mtu: self.info.min_mtu.unwrap_or(MIN_MTU),
                 max_mtu: self.info.max_mtu.unwrap_or(MAX_MTU).min(MAX_MTU),
                 max_mac_addresses: 64,
@@ -125,6 +130,7 @@ impl PortDriver for PacketPort {
     fn configure(&mut self, config: &PortConfig) -> Result<(), PortError> {
         self.raise_mtu(config.mtu).map_err(|e| e.at(self.context.port))?;
         self.group = Group::default();
+        self.gates = vec![None; config.rx_queues.into()];
         self.rx_counts.resize_with(config.rx_queues.into(), Arc::default);
         self.tx_counts.resize_with(config.tx_queues.into(), Arc::default);
         Ok(())
@@ -134,13 +140,16 @@ impl PortDriver for PacketPort {
         let (port, counts) = (c.port, self.rx_counts[c.queue.index()].clone());
         let shape = self.options.shape((c.config.mtu + ETHER_OVERHEAD) as usize, c.rx.descriptors);
         let group = (c.config.rx_queues > 1).then_some(&mut self.group);
+        let q = c.queue.index();
         let made = PacketRx::new(self.link.interface(), &self.options, shape, c, group, counts);
-        Ok(Box::new(made.map_err(|e| e.at(port))?))
+        let rx = made.map_err(|e| e.at(port))?;
+        self.gates[q] = Some(rx.gate());
+        Ok(Box::new(rx))
     }
 
     fn tx_queue(&mut self, c: TxContext) -> Result<Box<dyn TxDriver>, PortError> {
         let port = c.port;
-        let shape = self.options.shape((c.config.mtu + BEYOND_MTU) as usize, c.tx.descriptors);
+        let shape = self.options.tx_shape((c.config.mtu + BEYOND_MTU) as usize, c.tx.descriptors);
         let shared =
             (self.link.mtu().clone(), self.tx_counts[c.queue.index()].clone(), self.context.events.clone());
         let made = PacketTx::new(self.link.interface(), &self.options, shape, c, shared);
@@ -148,14 +157,19 @@ impl PortDriver for PacketPort {
     }
 
     fn start(&mut self) -> Result<(), PortError> {
-        self.link.start().map_err(|e| e.at(self.context.port))
+        let port = self.context.port;
+        self.link.start().map_err(|e| e.at(port))?;
+        let opened = self.gates.iter().flatten().try_for_each(|g| g.open());
+        opened.map_err(|e| NetIfError::system("letting frames in")(e).at(port))
     }
 
     fn stop(&mut self) {
+        self.gates.iter().flatten().for_each(|g| g.shut());
         self.link.stop();
     }
 
     fn close(&mut self) {
+        self.gates.clear();
         if let Some(mtu) = self.former_mtu.take() {
             // Gone, or somebody else's by now: then it is theirs to set.
             let _ = self.interface().set_mtu(mtu);

@@ -13,10 +13,17 @@ use crate::netif::{
     vnet::{Cut, VNET_HEADER, VnetHeader},
 };
 use linerate_mbuf::{Burst, Mbuf, OlFlags};
-use linerate_port::{
-    PortError, PortId, RxContext, RxDriver, RxOffloads, RxProgram, SoftStage, stats::SharedRx,
+use linerate_port::{PortError, RxContext, RxDriver, RxOffloads, RxProgram, SoftStage, stats::SharedRx};
+use std::{
+    io, mem,
+    os::fd::OwnedFd,
+    ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{SystemTime, UNIX_EPOCH},
 };
-use std::{mem, os::fd::OwnedFd, ptr, sync::Arc};
 
 /// `PACKET_OUTGOING`: a frame that this machine sends.
 const OUTGOING: u8 = 4;
@@ -55,10 +62,37 @@ struct About {
     stripped: Option<u16>,
 }
 
+/// A receive queue's socket and whether it lets frames in. Opened and shut by the port, so that a queue that is
+/// stopped alone, or started later, keeps its traffic as far as the ring goes.
+#[derive(Debug)]
+pub(super) struct Gate {
+    socket: OwnedFd,
+    /// When it was opened last, in nanoseconds since 1970. Relaxed: the port is started before its queues, and a
+    /// queue changes hands through a lock.
+    opened_ns: AtomicU64,
+}
+
+impl Gate {
+    /// Lets frames in.
+    pub(super) fn open(&self) -> io::Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.opened_ns.store(u64::try_from(now.as_nanos()).unwrap_or(0), Relaxed);
+        sys::open_filter(&self.socket)
+    }
+
+    /// Lets no frame in any more.
+    pub(super) fn shut(&self) {
+        // A socket that cannot be shut goes on filling a ring that nobody reads: harmless.
+        let _ = sys::shut_filter(&self.socket);
+    }
+}
+
 pub(super) struct PacketRx {
     // Unmapped before the socket is closed.
     ring: Ring,
-    socket: OwnedFd,
+    gate: Arc<Gate>,
+    /// For which opening of the gate the ring was cleared.
+    cleared_ns: u64,
     /// The slot to be looked at next.
     at: usize,
     /// Frames taken since the ring was last found empty.
@@ -71,8 +105,6 @@ pub(super) struct PacketRx {
     stamp: bool,
     /// The kernel cannot leave out what we send ourselves.
     drop_outgoing: bool,
-    started: bool,
-    port: PortId,
     cutter: Cutter,
     /// What the pieces of the cutter are told.
     about: About,
@@ -96,8 +128,8 @@ impl PacketRx {
         counts: Arc<RxCounts>,
     ) -> Result<Self, NetIfError> {
         let what = |what: &'static str| NetIfError::system(format!("receive queue {}: {what}", c.queue));
-        let socket =
-            sys::socket(libc::AF_PACKET, libc::SOCK_RAW, 0).map_err(what("packet socket (AF_PACKET)"))?;
+        let socket = sys::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK, 0)
+            .map_err(what("packet socket (AF_PACKET)"))?;
         of.same_namespace(&socket)?;
         let set = |option, value| sys::set_int(&socket, libc::SOL_PACKET, option, value);
         let drop_outgoing = set(PACKET_IGNORE_OUTGOING, 1).is_err();
@@ -122,7 +154,8 @@ impl PacketRx {
         }
         Ok(PacketRx {
             ring,
-            socket,
+            gate: Arc::new(Gate { socket, opened_ns: AtomicU64::new(0) }),
+            cleared_ns: 0,
             at: 0,
             since_empty: 0,
             landing: Landing::new(&c),
@@ -132,8 +165,6 @@ impl PacketRx {
             counts,
             stage: SoftStage::new(c.program),
             drop_outgoing,
-            started: false,
-            port: c.port,
             cutter: Cutter::default(),
             about: About::default(),
             tag: None,
@@ -306,15 +337,10 @@ impl PacketRx {
 
     /// Receives the frame that the present slot announces from the socket's queue into `self.raw`.
     fn through_socket(&mut self) -> Option<VnetHeader> {
-        self.raw.resize(LONGEST, 0);
-        let n = sys::recv(&self.socket, &mut self.raw, libc::MSG_DONTWAIT | libc::MSG_TRUNC).ok()?;
-        let header = *self.raw.first_chunk::<VNET_HEADER>()?;
-        if n > self.raw.len() || n < VNET_HEADER {
-            return None;
-        }
+        let mut read = || sys::read_after_header(&self.gate.socket, &mut self.raw, LONGEST);
+        // That the interface was down once is told by the first call afterwards; the frame is still there.
+        let header = read().or_else(|_| read()).ok()??;
         self.counts.through_socket.add(1);
-        self.raw.truncate(n);
-        self.raw.drain(..VNET_HEADER);
         Some(VnetHeader::read(&header))
     }
 
@@ -323,7 +349,7 @@ impl PacketRx {
     #[inline(never)]
     fn count_missed(&mut self) {
         // struct tpacket_stats: packets, drops. Reading sets them back.
-        if let Ok([_, drops]) = sys::get_words(&self.socket, libc::SOL_PACKET, PACKET_STATISTICS) {
+        if let Ok([_, drops]) = sys::get_words(&self.gate.socket, libc::SOL_PACKET, PACKET_STATISTICS) {
             self.counters.missed.add(drops.into());
         }
     }
@@ -399,7 +425,7 @@ fn tell(m: &mut Mbuf, about: About, stamp: bool) {
 }
 
 /// Lets a socket share frames with the others of its group.
-fn join(socket: &OwnedFd, group: &mut Group, mode: u16) -> std::io::Result<()> {
+fn join(socket: &OwnedFd, group: &mut Group, mode: u16) -> io::Result<()> {
     let mode = u32::from(mode);
     let (id, kind) = match group.id {
         None => (0, mode | FANOUT_UNIQUE),
@@ -415,26 +441,16 @@ fn join(socket: &OwnedFd, group: &mut Group, mode: u16) -> std::io::Result<()> {
 
 impl RxDriver for PacketRx {
     fn start(&mut self) -> Result<(), PortError> {
-        // Nothing from before.
-        self.drain();
-        let opened = sys::open_filter(&self.socket);
-        opened.map_err(|source| PortError::System {
-            port: self.port,
-            what: "opening a receive queue".into(),
-            hint: crate::netif::hint_for(&source),
-            source,
-        })?;
-        self.started = true;
+        let opened = self.gate.opened_ns.load(Relaxed);
+        if opened != self.cleared_ns {
+            self.cleared_ns = opened;
+            self.drain(opened);
+        }
         Ok(())
     }
 
     fn stop(&mut self) {
-        if mem::take(&mut self.started) {
-            // A socket that cannot be shut goes on filling a ring that nobody reads: harmless.
-            let _ = sys::shut_filter(&self.socket);
-            self.count_missed();
-            self.drain();
-        }
+        self.count_missed();
     }
 
     #[inline]
@@ -455,6 +471,15 @@ impl RxDriver for PacketRx {
                     if mem::take(&mut self.since_empty) >= self.ring.slots() {
                         self.count_missed();
                     }
+                    break;
+                }
+            }
+            if !self.frame_waits && self.tag.is_none() && self.about.stripped.is_none() && !self.stamp {
+                let (pieces, bytes) = self.landing.land_pieces(burst, &mut self.cutter, max - n);
+                self.counters.packets.add(pieces as u64);
+                self.counters.bytes.add(bytes);
+                n += pieces;
+                if n == max {
                     break;
                 }
             }
@@ -485,15 +510,24 @@ impl RxDriver for PacketRx {
 }
 
 impl PacketRx {
-    /// Throws away what has come.
-    fn drain(&mut self) {
+    /// What lets its frames in.
+    pub(super) fn gate(&self) -> Arc<Gate> {
+        self.gate.clone()
+    }
+
+    /// Throws away what came before this time.
+    fn drain(&mut self, opened_ns: u64) {
         self.cutter.clear();
         self.frame_waits = false;
-        for _ in 0..2 * self.ring.slots() {
+        for _ in 0..self.ring.slots() {
             if !self.ring.is_filled(self.at) {
                 break;
             }
-            if self.ring.header(self.at).status & COPIED != 0 {
+            let h = self.ring.header(self.at);
+            if h.time_ns() >= opened_ns {
+                break;
+            }
+            if h.status & COPIED != 0 {
                 self.through_socket();
             }
             self.release();

@@ -158,6 +158,10 @@ impl PacketTx {
         self.counts.kicks.add(1);
         if let Err(e) = sys::send(&self.socket, &[], libc::MSG_DONTWAIT) {
             self.kick_failed(&e);
+            // That the interface was down once is told by the first call afterwards, which then sends nothing.
+            if e.raw_os_error() == Some(libc::ENETDOWN) {
+                let _ = sys::send(&self.socket, &[], libc::MSG_DONTWAIT);
+            }
         }
         // The kernel goes through the ring in order: what it did with the last tells of all.
         let last = if self.next == 0 { self.ring.slots() - 1 } else { self.next - 1 };

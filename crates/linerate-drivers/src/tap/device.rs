@@ -101,6 +101,19 @@ impl Device {
         self.queues[q % self.attached].clone()
     }
 
+    /// Throws away what waits from before.
+    pub(super) fn drain(&self) {
+        let mut bytes = [0; 64];
+        for fd in &self.queues[..self.attached] {
+            // As many as the kernel keeps at most.
+            for _ in 0..1 << 16 {
+                if sys::read(&**fd, &mut bytes).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+
     /// Tells the kernel whether somebody is at this end.
     pub(super) fn set_carrier(&self, on: bool) -> io::Result<()> {
         sys::ioctl_int(&self.queues[0], TUNSETCARRIER, on.into())

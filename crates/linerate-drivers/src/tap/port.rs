@@ -120,8 +120,10 @@ impl PortDriver for TapPort {
 
     fn start(&mut self) -> Result<(), PortError> {
         let port = self.context.port;
+        let device = self.device()?;
+        device.drain();
+        let _ = device.set_carrier(true);
         self.link.interface().set_up(true).map_err(|e| e.at(port))?;
-        let _ = self.device()?.set_carrier(true);
         self.link.start().map_err(|e| e.at(port))
     }
 

@@ -5,7 +5,7 @@ use crate::netif::{
     landing::Landing,
     segment::{Cutter, complete_checksum},
     sys,
-    vnet::{Cut, VNET_HEADER, VnetHeader},
+    vnet::{Cut, VnetHeader},
 };
 use linerate_mbuf::{Burst, Mbuf};
 use linerate_port::{
@@ -22,8 +22,6 @@ use std::{
 
 /// The longest frame that the kernel hands out, with a VLAN tag or two.
 const LONGEST: usize = (1 << 16) + 256;
-/// Frames that may wait from before a start.
-const STALE: usize = 4096;
 
 counts! {
     /// Of a receive queue.
@@ -158,16 +156,14 @@ impl TapRx {
             if self.cutter.next_len() > 0 {
                 self.cutter.next(&mut self.frame);
             } else {
-                self.raw.resize(LONGEST, 0);
-                let n = match sys::read(&*self.fd, &mut self.raw) {
-                    Ok(n) => n,
+                let header = match self.read_raw() {
+                    Ok(header) => header,
                     Err(e) => {
                         self.read_failed(&e);
                         return false;
                     }
                 };
-                self.raw.truncate(n);
-                if !self.finish() {
+                if !self.finish(&header) {
                     continue;
                 }
             }
@@ -180,28 +176,30 @@ impl TapRx {
         }
     }
 
+    /// Reads what the kernel gives into `self.raw`, and what it says about it.
+    fn read_raw(&mut self) -> io::Result<VnetHeader> {
+        if !self.vnet {
+            sys::read_after_header::<0>(&*self.fd, &mut self.raw, LONGEST)?;
+            return Ok(VnetHeader::default());
+        }
+        let header = sys::read_after_header(&*self.fd, &mut self.raw, LONGEST)?;
+        Ok(header.map_or_else(VnetHeader::default, |h| VnetHeader::read(&h)))
+    }
+
     /// Finishes the frame in `self.raw`; true if it is ready, false if it is in the cutter or lost.
-    fn finish(&mut self) -> bool {
-        let header = match self.raw.first_chunk() {
-            Some(h) if self.vnet => {
-                let h = VnetHeader::read(h);
-                self.raw.drain(..VNET_HEADER);
-                h
-            }
-            _ => VnetHeader::default(),
-        };
+    fn finish(&mut self, header: &VnetHeader) -> bool {
         match header.cut() {
             Cut::None => {
                 mem::swap(&mut self.raw, &mut self.frame);
                 if !header.needs_checksum() {
                     return true;
                 }
-                if complete_checksum(&mut self.frame, &header) {
+                if complete_checksum(&mut self.frame, header) {
                     self.counts.checksums_completed.add(1);
                     return true;
                 }
             }
-            Cut::Tcp | Cut::Udp if self.cutter.load(&mut self.raw, &header) => {
+            Cut::Tcp | Cut::Udp if self.cutter.load(&mut self.raw, header) => {
                 self.counts.long_frames_cut.add(1);
                 return false;
             }
@@ -216,7 +214,16 @@ impl TapRx {
     #[inline(never)]
     fn take_through(&mut self, burst: &mut Burst, max: usize) -> usize {
         let mut n = 0;
-        while n < max && self.pull() {
+        while n < max {
+            if !self.frame_waits {
+                let (pieces, bytes) = self.landing.land_pieces(burst, &mut self.cutter, max - n);
+                self.counters.packets.add(pieces as u64);
+                self.counters.bytes.add(bytes);
+                n += pieces;
+            }
+            if n == max || !self.pull() {
+                break;
+            }
             if !self.landing.land(burst, &self.frame) {
                 self.counters.nombuf.add(1);
                 self.frame_waits = true;
@@ -255,13 +262,6 @@ impl TapRx {
 
 impl RxDriver for TapRx {
     fn start(&mut self) -> Result<(), PortError> {
-        // Nothing from before.
-        self.raw.resize(64, 0);
-        for _ in 0..STALE {
-            if sys::read(&*self.fd, &mut self.raw).is_err() {
-                break;
-            }
-        }
         Ok(())
     }
 

@@ -13,8 +13,7 @@ use linerate_port::{
 };
 use std::{
     fs::File,
-    os::fd::{AsFd, AsRawFd, BorrowedFd},
-    process::Command,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -107,6 +106,28 @@ pub fn set_address(name: &str, address: [u8; 4]) {
     };
     set(libc::SIOCSIFADDR, address);
     set(libc::SIOCSIFNETMASK, [255, 255, 255, 0]);
+}
+
+/// Says where a neighbour on an interface of the calling thread's namespace is to be found.
+pub fn set_neighbour(name: &str, address: [u8; 4], mac: [u8; 6]) {
+    // struct arpreq: protocol and hardware address as sockaddrs, flags, netmask, device.
+    let mut r = [0u8; 68];
+    r[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+    r[4..8].copy_from_slice(&address);
+    r[16..18].copy_from_slice(&libc::ARPHRD_ETHER.to_ne_bytes());
+    r[18..24].copy_from_slice(&mac);
+    const COMPLETE_PERMANENT: i32 = 2 | 4;
+    r[32..36].copy_from_slice(&COMPLETE_PERMANENT.to_ne_bytes());
+    r[52..52 + name.len()].copy_from_slice(name.as_bytes());
+    const SIOCSARP: u64 = 0x8955;
+    // SAFETY: a datagram socket, closed below; the request is a whole arpreq.
+    let n = unsafe {
+        let s = libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0);
+        let n = libc::ioctl(s, SIOCSARP as _, r.as_mut_ptr());
+        libc::close(s);
+        n
+    };
+    assert_eq!(n, 0, "{}", std::io::Error::last_os_error());
 }
 
 pub fn pool(buffers: u64) -> Mempool {
@@ -245,14 +266,44 @@ fn pass(rx: &mut RxQueue, tx: &mut TxQueue) -> usize {
     n
 }
 
-/// Pings an address with the system's `ping`, from the calling thread's namespace; `None` if there is none.
-pub fn ping(address: &str, count: u32) -> Option<bool> {
-    let (count, wait) = (count.to_string(), "3");
-    let mut c = Command::new("ping");
-    c.args(["-n", "-q", "-i", "0.02", "-c", &count, "-w", wait, address]);
-    match c.output() {
-        Ok(o) => Some(o.status.success()),
-        Err(_) => None,
+/// Pings an address from the calling thread's namespace: whether all of `count` requests were answered.
+pub fn ping(address: &str, count: u16) -> Option<bool> {
+    let address: std::net::Ipv4Addr = address.parse().expect("an address");
+    Some(pings(address.octets(), count) == count)
+}
+
+/// Sends so many requests of growing length, each after the answer to the former; how many were answered.
+fn pings(address: [u8; 4], count: u16) -> u16 {
+    // SAFETY: a raw socket, closed with its file; addresses and buffers are passed with their lengths.
+    unsafe {
+        let fd = libc::socket(libc::AF_INET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, libc::IPPROTO_ICMP);
+        assert!(fd >= 0, "{}", std::io::Error::last_os_error());
+        let s = File::from_raw_fd(fd);
+        let wait = libc::timeval { tv_sec: 2, tv_usec: 0 };
+        libc::setsockopt(fd, libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const wait).cast(), 16);
+        let mut to: libc::sockaddr_in = std::mem::zeroed();
+        to.sin_family = libc::AF_INET as u16;
+        to.sin_addr.s_addr = u32::from_ne_bytes(address);
+        let mut answered = 0;
+        for seq in 0..count {
+            let mut request = [8, 0, 0, 0, 0x4c, 0x52, (seq >> 8) as u8, seq as u8].to_vec();
+            request.extend((0..usize::from(seq) * 70).map(|i| i as u8));
+            let sum = linerate_net::checksum::checksum(&request).to_be_bytes();
+            request[2..4].copy_from_slice(&sum);
+            libc::sendto(fd, request.as_ptr().cast(), request.len(), 0, (&raw const to).cast(), 16);
+            let mut b = [0u8; 4096];
+            loop {
+                let n = libc::recv(fd, b.as_mut_ptr().cast(), b.len(), 0);
+                let Ok(n) = usize::try_from(n) else { break };
+                // Behind an IPv4 header: an answer to this very request.
+                if n == 20 + request.len() && b[20] == 0 && b[24..n] == request[4..] {
+                    answered += 1;
+                    break;
+                }
+            }
+        }
+        drop(s);
+        answered
     }
 }
 
