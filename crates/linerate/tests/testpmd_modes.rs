@@ -71,3 +71,38 @@ fn nothing_comes_back_to_the_tester_from_icmpecho_and_that_is_no_loss() {
     assert_eq!(ran.status, 1);
     assert!(ran.stderr.contains("icmpecho"), "{}", ran.stderr);
 }
+
+#[test]
+fn flowgen_goes_round_its_flows_and_frees_what_comes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, output) = (dir.path().join("in.pcap"), dir.path().join("out.pcap"));
+    write_pcap(&input, &frames(100));
+    let spec = port(&input, &output);
+    for clones in [0, 3] {
+        let clones_arg = format!("--flowgen-clones={clones}");
+        let args = [&spec, "--forward-mode=flowgen", "--flowgen-flows=100", &clones_arg, "--duration=0.05"];
+        let v = report(&args);
+        let f = &v["forward"];
+        let out = read_pcap(&output);
+        assert!(out.len() > 1000, "it goes on when its input has ended");
+        assert_eq!((n(f, "rx_packets"), n(f, "tx_packets")), (100, out.len() as u64));
+        for (i, frame) in out.iter().enumerate() {
+            let packet = i / (clones + 1) * (clones + 1);
+            assert_eq!(frame.len(), 60);
+            assert_eq!(frame[30..34], [10, 253, 0, (packet % 100) as u8], "packet {i}");
+        }
+    }
+    // A ring that takes less than a burst: no flow is left out.
+    for clones in ["--flowgen-clones=0", "--flowgen-clones=40"] {
+        let v = report(&["--port=ring:flowgen,size=63", "--forward-mode=flowgen", clones, "--duration=0.05"]);
+        assert!(n(&v["forward"], "tx_packets") > 1000);
+    }
+    for (bad, says) in [
+        (&["--txpkts=45", "--port=null"][..], "46 to 2052"),
+        (&["--txpkts=1000,1053", "--port=null"], "2053 bytes"),
+        (&[], "name ports"),
+    ] {
+        let ran = run(&[&["--forward-mode=flowgen"], bad].concat());
+        assert!(ran.status == 1 && ran.stderr.contains(says), "{bad:?}: {}", ran.stderr);
+    }
+}

@@ -58,7 +58,7 @@ pub(super) fn cause(rig: &mut Rig, streams: &[StreamView], mode: ModeName) -> Ca
     if let Some(s) = streams.iter().find(|s| s.shown.ended.get() != 0) {
         return Cause::Exhausted { port: s.plan.rx.0 };
     }
-    if mode == ModeName::Txonly { Cause::NothingTaken } else { Cause::NothingArrives }
+    if mode.counts_sent() { Cause::NothingTaken } else { Cause::NothingArrives }
 }
 
 #[cfg(test)]

@@ -25,12 +25,32 @@ pub(super) trait Mode: Send + 'static {
     /// Whether it sends; one that does not leaves nothing in the burst.
     const SENDS: bool = true;
 
+    /// Whether it makes packets beside receiving some: then it works also when none came.
+    const MAKES: bool = false;
+
     /// Changes the packets of a burst, frees them, or puts up to `max` into an empty one.
     fn work(&mut self, burst: &mut Burst, max: usize);
 
     /// Told how many of the burst's last packets were not taken by the port and are freed.
     #[cold]
     fn unsent(&mut self, _count: usize) {}
+
+    /// How many packets are to be sent; it and the next two differ for a mode that keeps them elsewhere.
+    #[inline(always)]
+    fn waiting(&self, burst: &Burst) -> usize {
+        burst.len()
+    }
+
+    /// Sends them from the front; how many were taken.
+    #[inline(always)]
+    fn send(&mut self, tx: &mut TxQueue, burst: &mut Burst) -> usize {
+        tx.tx_burst(burst)
+    }
+
+    /// Frees those that were not taken.
+    fn give_up(&mut self, burst: &mut Burst) {
+        burst.free_all();
+    }
 
     /// Packets with bad checksums, for modes that count them.
     fn bad_checksums(&self) -> Option<BadChecksums> {
@@ -169,7 +189,10 @@ impl<M: Mode> Stream<M> {
             if REC && s.record_bursts {
                 self.rx_bursts.count(got);
             }
-            if got == 0 {
+            if M::MAKES && !self.rx.is_running() {
+                return self.stopped(burst);
+            }
+            if got == 0 && !M::MAKES {
                 if self.end_of_poll {
                     self.tx.end_of_poll();
                 }
@@ -179,13 +202,14 @@ impl<M: Mode> Stream<M> {
         }
         self.mode.work(burst, s.burst);
         if M::SENDS {
-            let offered = burst.len();
+            let offered = self.mode.waiting(burst);
             if !M::RECEIVES && offered == 0 {
                 return false;
             }
-            let mut sent = self.tx.tx_burst(burst);
+            let mut sent = self.mode.send(&mut self.tx, burst);
             if sent != offered {
-                sent += self.rest(burst, s);
+                let Stream { mode, tx, counts, shown, .. } = self;
+                sent += rest(mode, tx, burst, s, (counts, shown));
             }
             self.counts.offered += offered as u64;
             self.counts.tx += sent as u64;
@@ -197,29 +221,6 @@ impl<M: Mode> Stream<M> {
             }
         }
         true
-    }
-
-    /// Offers the rest again if that is wanted, and drops what is left; packets sent.
-    #[cold]
-    #[inline(never)]
-    fn rest(&mut self, burst: &mut Burst, s: &Settings) -> usize {
-        let mut sent = 0;
-        for _ in 0..s.retries {
-            let from = rdtsc();
-            while cycles_between(from, rdtsc()) < s.retry_cycles {
-                hint::spin_loop();
-            }
-            sent += self.tx.tx_burst(burst);
-            if burst.is_empty() {
-                return sent;
-            }
-        }
-        let left = burst.len();
-        self.mode.unsent(left);
-        burst.free_all();
-        self.counts.dropped += left as u64;
-        self.shown.dropped.set(self.counts.dropped);
-        sent
     }
 
     /// A stream whose transmit queue is stopped is passed over; empty calls carry out what its port asks of it.
@@ -235,7 +236,7 @@ impl<M: Mode> Stream<M> {
     #[cold]
     #[inline(never)]
     fn has_ended(&mut self) -> bool {
-        self.ended = self.ended || M::RECEIVES && self.rx.is_exhausted();
+        self.ended = self.ended || M::RECEIVES && !M::MAKES && self.rx.is_exhausted();
         let stopped = M::RECEIVES && !self.rx.is_running() || M::SENDS && !self.tx.is_running();
         self.shown.ended.set(self.ended.into());
         self.shown.stopped.set(stopped.into());
@@ -250,13 +251,43 @@ impl<M: Mode> Stream<M> {
             let offered = burst.len();
             let mut sent = self.tx.tx_burst(&mut burst);
             if sent != offered {
-                sent += self.rest(&mut burst, s);
+                let Stream { tx, counts, shown, .. } = self;
+                sent += rest(maker, tx, &mut burst, s, (counts, shown));
             }
             self.counts.offered += offered as u64;
             self.counts.tx += sent as u64;
             self.tx.end_of_poll();
         }
     }
+}
+
+/// Offers the rest of what `mode` sends again if that is wanted, and drops what is left; packets sent.
+#[cold]
+#[inline(never)]
+fn rest<M: Mode>(
+    mode: &mut M,
+    tx: &mut TxQueue,
+    burst: &mut Burst,
+    s: &Settings,
+    (counts, shown): (&mut Counts, &Shown),
+) -> usize {
+    let mut sent = 0;
+    for _ in 0..s.retries {
+        let from = rdtsc();
+        while cycles_between(from, rdtsc()) < s.retry_cycles {
+            hint::spin_loop();
+        }
+        sent += mode.send(tx, burst);
+        if mode.waiting(burst) == 0 {
+            return sent;
+        }
+    }
+    let left = mode.waiting(burst);
+    mode.unsent(left);
+    mode.give_up(burst);
+    counts.dropped += left as u64;
+    shown.dropped.set(counts.dropped);
+    sent
 }
 
 /// How a core's run went.
@@ -315,7 +346,7 @@ impl<M: Mode> Core<M> {
     #[inline(never)]
     fn rounds<const REC: bool>(&mut self, burst: &mut Burst, s: &Settings, phase: &Phase, now: u8) {
         // What makes packets makes none any more while the rest drains.
-        let forwards = M::RECEIVES || now == Phase::RUN;
+        let forwards = M::RECEIVES && !M::MAKES || now == Phase::RUN;
         let mut last = rdtsc();
         let mut looks = LOOK;
         while phase.get() == now {

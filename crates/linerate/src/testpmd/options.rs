@@ -131,7 +131,7 @@ pub(super) struct Options {
     pub(super) no_huge: bool,
 
     /// Bytes of each segment of a made packet, 42 to 65535 in all
-    #[arg(long, value_name = "A,B,...", default_value = "64", value_parser = value_parser!(u16).range(0..), value_delimiter = ',', action = ArgAction::Append, help_heading = "Made packets (txonly, --tx-first)")]
+    #[arg(long, value_name = "A,B,...", default_value = "64", value_parser = value_parser!(u16).range(0..), value_delimiter = ',', action = ArgAction::Append, help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) txpkts: Vec<u16>,
     /// Into how many of the segments a packet is spread
     #[arg(
@@ -139,20 +139,26 @@ pub(super) struct Options {
         value_name = "off|on|rand",
         default_value = "off",
         value_enum,
-        help_heading = "Made packets (txonly, --tx-first)"
+        help_heading = "Made packets (txonly, flowgen, --tx-first)"
     )]
     pub(super) txsplit: Split,
     /// Vary the UDP source port from packet to packet
-    #[arg(long, help_heading = "Made packets (txonly, --tx-first)")]
+    #[arg(long, help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) txonly_multi_flow: bool,
     /// With --txonly-multi-flow: source ports, 1 to 64
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u8).range(1..=64), help_heading = "Made packets (txonly, --tx-first)")]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u8).range(1..=64), help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) txonly_flows: u8,
+    /// flowgen: how often each packet is sent once more without a copy, 0 to 65535
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u16), help_heading = "Made packets (txonly, flowgen, --tx-first)")]
+    pub(super) flowgen_clones: u16,
+    /// flowgen: destination addresses that packets go round, 1 to 16777216
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = value_parser!(u32).range(1..=1 << 24), help_heading = "Made packets (txonly, flowgen, --tx-first)")]
+    pub(super) flowgen_flows: u32,
     /// IPv4 addresses of a made packet
-    #[arg(long, value_name = "SRC,DST", default_value = "198.18.0.1,198.18.0.2", value_parser = addresses, help_heading = "Made packets (txonly, --tx-first)")]
+    #[arg(long, value_name = "SRC,DST", default_value = "198.18.0.1,198.18.0.2", value_parser = addresses, help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) tx_ip: (Ipv4Addr, Ipv4Addr),
     /// UDP ports of a made packet, 0 to 65535; one number is both
-    #[arg(long, value_name = "SRC[,DST]", default_value = "9,9", value_parser = udp_ports, help_heading = "Made packets (txonly, --tx-first)")]
+    #[arg(long, value_name = "SRC[,DST]", default_value = "9,9", value_parser = udp_ports, help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) tx_udp: (u16, u16),
 
     /// Show all ports each SEC seconds, 1 to 65534, instead of a line each second

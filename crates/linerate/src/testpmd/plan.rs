@@ -2,7 +2,7 @@
 
 use super::{
     error::TestpmdError,
-    modes::{ModeName, csum::CsumPlan, txonly::TxOnlyPlan},
+    modes::{ModeName, csum::CsumPlan, flowgen::FlowgenPlan, txonly::TxOnlyPlan},
     options::{Args, MpAlloc, Options, Switch, peer},
     tester::inject::Inject,
     topology::Topology,
@@ -47,6 +47,7 @@ pub(super) struct Plan {
     pub node: Option<NumaNode>,
     pub numa: bool,
     pub txonly: TxOnlyPlan,
+    pub flowgen: FlowgenPlan,
     pub csum: CsumPlan,
     /// Peers by port, where they are named.
     pub peers: Vec<Option<MacAddr>>,
@@ -109,6 +110,11 @@ impl Plan {
             },
             node: args.socket_num.map(NumaNode),
             numa: !args.no_numa,
+            flowgen: FlowgenPlan {
+                total: args.txpkts.iter().map(|&len| usize::from(len)).sum(),
+                flows: args.flowgen_flows,
+                clones: args.flowgen_clones,
+            },
             txonly: TxOnlyPlan {
                 segments: args.txpkts,
                 split: args.txsplit,
@@ -145,6 +151,13 @@ impl Plan {
     fn check(&self) -> Result<(), TestpmdError> {
         if self.makes_packets() {
             self.txonly.check(self.data_room)?;
+        }
+        if self.mode == ModeName::Flowgen {
+            self.flowgen.check(self.data_room)?;
+            if self.built_in() {
+                let why = "the built-in tester does not know the packets that flowgen makes";
+                return Err(option("--forward-mode flowgen", why, "name ports: --port null --port null"));
+            }
         }
         let threads = self.cores;
         if let Some(list) = &self.core_list

@@ -9,8 +9,16 @@ use super::{
     json,
     live::Live,
     modes::{
-        ModeName, StreamContext, csum::Csum, five_tuple::FiveTupleSwap, icmpecho::IcmpEcho, io::Io, mac::Mac,
-        macswap::MacSwap, rxonly::RxOnly, txonly::TxOnly,
+        ModeName, StreamContext,
+        csum::Csum,
+        five_tuple::FiveTupleSwap,
+        flowgen::{FlowIndexes, Flowgen, FlowgenClones},
+        icmpecho::IcmpEcho,
+        io::Io,
+        mac::Mac,
+        macswap::MacSwap,
+        rxonly::RxOnly,
+        txonly::TxOnly,
     },
     out::Out,
     plan::Plan,
@@ -73,7 +81,8 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
         out.say(&format!("Warning! {} cores are wanted, there is work for {wanted}.", plan.cores));
     }
     let tester_pool = plan.built_in().then(|| tester_pool(&plan, streams.len())).transpose()?;
-    let (csum, txonly) = (plan.csum, plan.txonly.clone());
+    let (csum, flowgen, txonly) = (plan.csum, plan.flowgen, plan.txonly.clone());
+    let indexes = FlowIndexes::new(cores.forward.len());
     let mode = plan.mode;
     let job = Job { plan, out, clock, rig, streams, cores, signals, tester_pool };
     let (report, faults) = match mode {
@@ -85,6 +94,8 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
         ModeName::Txonly => job.run(|s| TxOnly::new(s, &txonly)),
         ModeName::Csum => job.run(|s| Ok(Csum::new(s, csum))),
         ModeName::Icmpecho => job.run(|s| Ok(IcmpEcho::new(s))),
+        ModeName::Flowgen if flowgen.clones > 0 => job.run(|s| FlowgenClones::new(s, &flowgen, &indexes)),
+        ModeName::Flowgen => job.run(|s| Flowgen::new(s, &flowgen, &indexes)),
     }?;
     out.say(&report.text());
     let text = format!("{:#}\n", json::value(&report));

@@ -49,7 +49,7 @@ pub fn report(args: &[&str]) -> Value {
         assert_eq!(pool["free"], pool["total"], "{args:?}: {pool}");
     }
     let f = &v["forward"];
-    let makes_or_frees = ["rxonly", "txonly", "icmpecho"].map(|mode| f["mode"] == mode);
+    let makes_or_frees = ["rxonly", "txonly", "icmpecho", "flowgen"].map(|mode| f["mode"] == mode);
     if v["tester"].is_null() && !makes_or_frees.contains(&true) {
         // What was handed to transmit was sent or dropped.
         assert_eq!(n(f, "tx_packets") + n(f, "dropped"), n(f, "rx_packets"), "{args:?}");

@@ -2,6 +2,7 @@
 
 pub(super) mod csum;
 pub(super) mod five_tuple;
+pub(super) mod flowgen;
 pub(super) mod icmpecho;
 pub(super) mod io;
 pub(super) mod mac;
@@ -33,6 +34,8 @@ pub(super) enum ModeName {
     Csum,
     /// ARP and ICMP echo requests are answered on the port of arrival, all else is freed
     Icmpecho,
+    /// UDP packets of many flows are made and sent, those received are freed
+    Flowgen,
 }
 
 impl ModeName {
@@ -47,6 +50,7 @@ impl ModeName {
             ModeName::Txonly => "txonly",
             ModeName::Csum => "csum",
             ModeName::Icmpecho => "icmpecho",
+            ModeName::Flowgen => "flowgen",
         }
     }
 
@@ -60,9 +64,9 @@ impl ModeName {
         !matches!(self, ModeName::Rxonly | ModeName::Icmpecho)
     }
 
-    /// Whether packets are counted as they are sent: for the mode that makes them.
+    /// Whether packets are counted as they are sent: for the modes that make them.
     pub fn counts_sent(self) -> bool {
-        self == ModeName::Txonly
+        matches!(self, ModeName::Txonly | ModeName::Flowgen)
     }
 }
 

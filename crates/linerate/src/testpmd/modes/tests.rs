@@ -34,7 +34,7 @@ pub(in crate::testpmd) fn pool() -> Mempool {
 }
 
 /// UDP frames of growing length with right checksums, each its own.
-fn frames(count: usize) -> Vec<Vec<u8>> {
+pub(in crate::testpmd) fn frames(count: usize) -> Vec<Vec<u8>> {
     let flow = UdpFlow::txonly(MacAddr::new([2, 1, 1, 1, 1, 1]), MacAddr::new([2, 2, 2, 2, 2, 2]));
     (0..count)
         .map(|i| {
@@ -48,7 +48,7 @@ fn frames(count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn load(pool: &Mempool, burst: &mut Burst, frames: &[Vec<u8>]) {
+pub(in crate::testpmd) fn load(pool: &Mempool, burst: &mut Burst, frames: &[Vec<u8>]) {
     for f in frames {
         let mut m = pool.alloc_filled(f).unwrap();
         m.set_ol_flags(OlFlags::RX_IP_CKSUM_GOOD);

@@ -81,7 +81,11 @@ impl FrameMaker {
         let sent = flow(way);
         let (mut back, mut flow_at) = (sent, SRC_PORT_AT);
         match mode {
-            ModeName::Io | ModeName::Rxonly | ModeName::Txonly | ModeName::Icmpecho => {}
+            ModeName::Io
+            | ModeName::Rxonly
+            | ModeName::Txonly
+            | ModeName::Icmpecho
+            | ModeName::Flowgen => {}
             ModeName::Csum if !mac_rewrite => {}
             ModeName::Mac | ModeName::Csum => (back.dst_mac, back.src_mac) = (way.peer, way.out),
             ModeName::Macswap => (back.dst_mac, back.src_mac) = (sent.src_mac, sent.dst_mac),
