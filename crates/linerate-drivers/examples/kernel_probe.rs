@@ -10,12 +10,14 @@
 //! cargo run --release -p linerate-drivers --example kernel_probe -- tap:lr0 txonly
 //! cargo run --release -p linerate-drivers --example kernel_probe -- tap:lr0 tap:lr1 len=1514 seconds=2 prime=4
 //! ```
+//!
+//! `PROBE_SETTLE=900` waits so many milliseconds before the first packet: time to put two taps into a bridge.
 
 use linerate_drivers::open;
 use linerate_mbuf::{Burst, Mempool};
 use linerate_mem::{Clock, ThreadTime};
 use linerate_port::{Port, PortConfig, PortId, QueueId, RxQueueConfig, TxQueueConfig};
-use std::error::Error;
+use std::{error::Error, io::Write};
 
 /// A UDP frame from 198.18.0.1 to 198.18.0.2.
 fn frame(len: usize) -> Vec<u8> {
@@ -108,17 +110,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let t = ThreadTime::now().since(&start);
     let mpps = |ns: u64| packets as f64 * 1e3 / ns as f64;
-    println!(
+    let mut out = std::io::stdout();
+    writeln!(
+        out,
         "{specs:?} len {len}: {:.3} Mpps by the wall, {:.3} Mpps on the core ({:.0} ns a packet), full bursts {:.0} %, not accepted {lost}",
         mpps(t.wall_ns),
         mpps(t.on_cpu_ns),
         t.on_cpu_ns as f64 / packets.max(1) as f64,
         full as f64 * 100.0 / packets.max(1) as f64
-    );
+    )?;
     drop((burst, queues));
     for p in &mut ports {
         let x: Vec<_> = p.xstats().into_iter().filter(|x| x.value > 0).collect();
-        println!("  {}", x.iter().map(|x| format!("{}={}", x.name, x.value)).collect::<Vec<_>>().join(" "));
+        let x: Vec<_> = x.iter().map(|x| format!("{}={}", x.name, x.value)).collect();
+        writeln!(out, "  {}", x.join(" "))?;
         p.stop()?;
     }
     Ok(())
