@@ -11,7 +11,12 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
+    thread,
+    time::Duration,
 };
+
+/// `timeout` and some shells send a signal twice; a second one sooner than this is the same wish.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether somebody wants the program to end. Clones are the same wish.
 ///
@@ -23,7 +28,13 @@ use std::{
 /// ```
 // Only a wish: nothing is published by it, so its order does not matter.
 #[derive(Clone, Debug, Default)]
-pub struct StopSignal(Arc<AtomicBool>);
+pub struct StopSignal {
+    stop: Arc<AtomicBool>,
+    /// The wish was noticed.
+    noticed: Arc<AtomicBool>,
+    /// Another signal ends the program at once; set a while after the wish was noticed.
+    impatient: Arc<AtomicBool>,
+}
 
 impl StopSignal {
     /// A wish that only [`set`](Self::set) makes.
@@ -31,7 +42,8 @@ impl StopSignal {
         StopSignal::default()
     }
 
-    /// A wish that Ctrl-C and SIGTERM make too; a second one of the same kind ends the program at once.
+    /// A wish that Ctrl-C and SIGTERM make too. One that comes a second after the wish was noticed ends the program
+    /// at once.
     ///
     /// # Errors
     ///
@@ -39,9 +51,8 @@ impl StopSignal {
     pub fn listen() -> Result<Self, Error> {
         let stop = StopSignal::default();
         for signal in [SIGINT, SIGTERM] {
-            // In this order: the first signal sets the flag that lets the second one end the program.
-            flag::register_conditional_shutdown(signal, 128 + signal, stop.0.clone())
-                .and_then(|_| flag::register(signal, stop.0.clone()))
+            flag::register_conditional_shutdown(signal, 128 + signal, stop.impatient.clone())
+                .and_then(|_| flag::register(signal, stop.stop.clone()))
                 .map_err(|source| Error::System { what: "a signal handler", source })?;
         }
         Ok(stop)
@@ -49,13 +60,30 @@ impl StopSignal {
 
     /// Wants the end.
     pub fn set(&self) {
-        self.0.store(true, Relaxed);
+        self.stop.store(true, Relaxed);
     }
 
     /// Whether the end is wanted. A load from a line that nobody writes: cheap enough for every turn of a loop.
     #[inline]
     pub fn is_set(&self) -> bool {
-        self.0.load(Relaxed)
+        let stop = self.stop.load(Relaxed);
+        if stop {
+            self.notice();
+        }
+        stop
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn notice(&self) {
+        if !self.noticed.swap(true, Relaxed) {
+            let impatient = self.impatient.clone();
+            // Nobody waits for it: it is gone with the program.
+            thread::spawn(move || {
+                thread::sleep(PATIENCE);
+                impatient.store(true, Relaxed);
+            });
+        }
     }
 }
 
@@ -80,5 +108,23 @@ pub fn run(work: impl FnOnce(&[String], &StopSignal) -> Result<(), Error>) -> Ex
     match StopSignal::listen().and_then(|stop| work(&args, &stop)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => e.tell(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use signal_hook::low_level::raise;
+
+    #[test]
+    fn signals_in_one_go_are_one_wish() {
+        let stop = StopSignal::listen().unwrap();
+        assert!(!stop.is_set());
+        raise(SIGTERM).unwrap();
+        raise(SIGTERM).unwrap();
+        assert!(stop.is_set());
+        // Noticed just now, and still the same wish.
+        raise(SIGINT).unwrap();
+        assert!(stop.clone().is_set());
     }
 }

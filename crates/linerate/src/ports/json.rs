@@ -1,7 +1,7 @@
 //! What there is, for programs. What could not be found out is `null`.
 
 use super::{
-    machine::Machine,
+    machine::{Machine, has_huge},
     verdict::{Verdict, packet, tap, xsk},
 };
 use linerate::drivers::DRIVERS;
@@ -68,6 +68,7 @@ pub fn value(m: &Machine) -> Value {
         "rights": rights,
         "tap": verdict(&tap(m)),
         "huge_pages": huge.collect::<Vec<_>>(),
+        "pool_takes": if has_huge(&m.huge) { "huge pages" } else { "ordinary pages" },
         "cores": cores,
     })
 }

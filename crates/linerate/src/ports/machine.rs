@@ -60,6 +60,11 @@ pub struct Huge {
     pub counts: HugeCounts,
 }
 
+/// Whether a pool would find huge pages.
+pub fn has_huge(huge: &[Huge]) -> bool {
+    huge.iter().any(|h| h.counts.available > 0)
+}
+
 /// All of it.
 #[derive(Debug)]
 pub struct Machine {

@@ -1,7 +1,7 @@
 //! What there is, for people.
 
 use super::{
-    machine::{Huge, Machine},
+    machine::{Huge, Machine, has_huge},
     verdict::{Verdict, packet, tap, xsk},
 };
 use linerate::{drivers::DRIVERS, mem::HugeSize};
@@ -26,7 +26,7 @@ fn all(out: &mut String, m: &Machine) -> fmt::Result {
         writeln!(out, "  {form:<18} {}", d.help)?;
         for k in d.keys {
             let often = if k.repeats { "; may be repeated" } else { "" };
-            writeln!(out, "      {:<34} {}{often}", format!("{}={}", k.name, k.value), k.help)?;
+            writeln!(out, "      {:<46} {}{often}", format!("{}={}", k.name, k.value), k.help)?;
         }
     }
     writeln!(out, "\nInterfaces of the kernel")?;
@@ -106,8 +106,7 @@ fn verdict(out: &mut String, port: &str, v: &Verdict) -> fmt::Result {
 
 /// What a pool of packet buffers would take.
 fn pool(huge: &[Huge]) -> String {
-    let free = |size| huge.iter().any(|h| h.size == size && h.counts.available > 0);
-    if free(HugeSize::Size1G) || free(HugeSize::Size2M) {
+    if has_huge(huge) {
         "a pool takes huge pages as long as enough are free".into()
     } else {
         let more = HugeSize::Size2M.command(64);
