@@ -88,7 +88,8 @@ fn line(elapsed_ns: u64, delta: &[PortStats], ns: u64, dropped: u64) -> String {
     t
 }
 
-fn block(t: &mut String, number: usize, all: &PortStats, d: &PortStats, ns: u64) {
+/// A port's counters, and what they have moved by in so many nanoseconds.
+pub(super) fn block(t: &mut String, number: usize, all: &PortStats, d: &PortStats, ns: u64) {
     let bytes = |b: Option<u64>| b.map_or("n/a".into(), |b| b.to_string());
     let pps = |n| rate(n, ns).unwrap_or(0.0) as u64;
     let bps = |b: Option<u64>| b.map_or("n/a".into(), |b| pps(b.saturating_mul(8)).to_string());

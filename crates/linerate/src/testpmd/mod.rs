@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  options ─► plan ─► rig (ports, pools) ─► run ─┬─► engine (a thread a core: streams round and round, modes/)
+//!                                                ├─► prompt (commands, where there are to be any)
 //!                                                ├─► tester (numbered frames, and their check)
 //!                                                ├─► live (a line each second)
 //!                                                └─► report, json
@@ -20,6 +21,7 @@ mod options;
 mod out;
 mod plan;
 mod pools;
+mod prompt;
 mod report;
 mod rig;
 mod run;

@@ -31,6 +31,18 @@ pub(super) struct Options {
     /// Seconds to forward; fractions allowed, 0 = until Ctrl-C
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds, help_heading = "Run")]
     pub(super) duration: Duration,
+    /// Wait for commands at a prompt, or from a pipe; `help` lists them
+    #[arg(short = 'i', long, conflicts_with_all = ["duration", "json", "tx_first", "stats_period"], help_heading = "Run")]
+    pub(super) interactive: bool,
+    /// With -i: forward already when the prompt appears
+    #[arg(short = 'a', long, requires = "interactive", help_heading = "Run")]
+    pub(super) auto_start: bool,
+    /// With -i: commands to carry out before the prompt appears, a line each, shown as they run (repeatable)
+    #[arg(long, value_name = "FILE", requires = "interactive", help_heading = "Run")]
+    pub(super) cmdline_file: Vec<PathBuf>,
+    /// The same without showing them
+    #[arg(long, value_name = "FILE", requires = "interactive", help_heading = "Run")]
+    pub(super) cmdline_file_noecho: Vec<PathBuf>,
     /// Write the report as JSON to a file, or to standard output (-), where then nothing else is written
     #[arg(long, value_name = "FILE|-", help_heading = "Run")]
     pub(super) json: Option<PathBuf>,

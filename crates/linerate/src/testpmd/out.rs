@@ -9,6 +9,16 @@ pub(super) struct Out {
 }
 
 impl Out {
+    /// Writes a text without a line's end, at once.
+    pub fn put(&self, text: &str) {
+        if self.to_stderr {
+            _ = write!(io::stderr().lock(), "{text}");
+        } else {
+            let mut out = io::stdout().lock();
+            _ = write!(out, "{text}").and_then(|()| out.flush());
+        }
+    }
+
     /// Writes a text and a line's end, at once also into a pipe.
     pub fn say(&self, text: &str) {
         if self.to_stderr {

@@ -62,7 +62,21 @@ pub(super) struct Plan {
     pub json: Option<PathBuf>,
     pub frame_size: u16,
     pub inject: Option<Inject>,
+    /// A prompt, if one is wanted.
+    pub prompt: Option<PromptPlan>,
 }
+
+/// How a run with a prompt begins.
+#[derive(Clone, Debug)]
+pub(super) struct PromptPlan {
+    /// Forward at once.
+    pub auto_start: bool,
+    /// Files with commands, each with whether they are shown.
+    pub files: Vec<(PathBuf, bool)>,
+}
+
+/// Most files with commands.
+const MAX_COMMAND_FILES: usize = 16;
 
 impl Plan {
     /// Checks options against each other.
@@ -137,6 +151,12 @@ impl Plan {
             json: args.json,
             frame_size: args.frame_size,
             inject: args.inject,
+            prompt: args.interactive.then(|| PromptPlan {
+                auto_start: args.auto_start,
+                files: (args.cmdline_file.into_iter().map(|f| (f, true)))
+                    .chain(args.cmdline_file_noecho.into_iter().map(|f| (f, false)))
+                    .collect(),
+            }),
             ports,
         };
         plan.check()?;
@@ -148,7 +168,12 @@ impl Plan {
         self.ports.is_empty()
     }
 
-    fn check(&self) -> Result<(), TestpmdError> {
+    /// Holds the parts of the plan against each other, as `new` does: for a plan that was changed.
+    ///
+    /// # Errors
+    ///
+    /// The first that is wrong.
+    pub fn check(&self) -> Result<(), TestpmdError> {
         if self.makes_packets() {
             self.txonly.check(self.data_room)?;
         }
@@ -158,6 +183,14 @@ impl Plan {
                 let why = "the built-in tester does not know the packets that flowgen makes";
                 return Err(option("--forward-mode flowgen", why, "name ports: --port null --port null"));
             }
+        }
+        if let Some(count) = self.prompt.as_ref().map(|p| p.files.len()).filter(|&n| n > MAX_COMMAND_FILES) {
+            let hint = "let one file `load` the others";
+            return Err(option(
+                "--cmdline-file",
+                format!("{count} files; at most {MAX_COMMAND_FILES}"),
+                hint,
+            ));
         }
         let threads = self.cores;
         if let Some(list) = &self.core_list
@@ -189,7 +222,7 @@ impl Plan {
 
     /// Whether packets are made from `--txpkts`.
     pub fn makes_packets(&self) -> bool {
-        self.mode == ModeName::Txonly || self.tx_first > 0
+        self.mode == ModeName::Txonly || self.tx_first > 0 || self.prompt.is_some()
     }
 }
 
@@ -214,20 +247,25 @@ fn forward_ports(args: &Options, count: usize) -> Result<Vec<usize>, TestpmdErro
         }
         return Ok(all.take(wanted).collect());
     };
+    port_list("--portlist", text, count)
+}
+
+/// Ports as a list names them, in its order, each below `count`.
+///
+/// # Errors
+///
+/// A number that is no port, a range that runs backwards, a port named twice.
+pub(super) fn port_list(name: &'static str, text: &str, count: usize) -> Result<Vec<usize>, TestpmdError> {
     let mut list = Vec::new();
     for part in text.split(',') {
         let (from, to) = part.split_once('-').filter(|(from, _)| !from.is_empty()).unwrap_or((part, part));
-        let (from, to) = (port_number("--portlist", from, count)?, port_number("--portlist", to, count)?);
+        let (from, to) = (port_number(name, from, count)?, port_number(name, to, count)?);
         if from > to {
-            return Err(option(
-                "--portlist",
-                format!("{part:?} runs backwards"),
-                "write the smaller number first",
-            ));
+            return Err(option(name, format!("{part:?} runs backwards"), "write the smaller number first"));
         }
         for port in from..=to {
             if list.contains(&port) {
-                return Err(option("--portlist", format!("port {port} is named twice"), "name it once"));
+                return Err(option(name, format!("port {port} is named twice"), "name it once"));
             }
             list.push(port);
         }

@@ -155,12 +155,7 @@ impl Report {
                 self.stream_block(&mut t, s);
             }
         }
-        let mut sum = Block::default();
-        for &number in &self.forward {
-            let Some(port) = self.ports.get(number) else { continue };
-            sum.add(&self.port_block(&mut t, number, port));
-        }
-        sum.accumulated(&mut t);
+        t += &self.blocks();
         self.cycles_line(&mut t);
         self.rate_lines(&mut t);
         if let Some(c) = &self.tester {
@@ -171,6 +166,18 @@ impl Report {
             );
         }
         self.ends(&mut t);
+        t
+    }
+
+    /// The blocks of the ports and their sum.
+    pub fn blocks(&self) -> String {
+        let mut t = String::new();
+        let mut sum = Block::default();
+        for &number in &self.forward {
+            let Some(port) = self.ports.get(number) else { continue };
+            sum.add(&self.port_block(&mut t, number, port));
+        }
+        sum.accumulated(&mut t);
         t
     }
 

@@ -9,8 +9,8 @@ use linerate_mbuf::{BURST_MAX, Mempool};
 use linerate_mem::{Clock, NumaNode};
 use linerate_net::MacAddr;
 use linerate_port::{
-    Capabilities, ETHER_OVERHEAD, Port, PortConfig, PortError, PortId, PortSpec, QueueId, RxOffloads,
-    RxQueueConfig, TxOffloads, TxQueueConfig,
+    Capabilities, ETHER_OVERHEAD, Port, PortConfig, PortError, PortId, PortSpec, PortState, QueueId,
+    RxOffloads, RxQueueConfig, TxOffloads, TxQueueConfig,
 };
 
 /// A port, and how it was described.
@@ -21,6 +21,8 @@ pub(super) struct RigPort {
     pub mac: MacAddr,
     /// Where its queues' buffers come from.
     pub pool: Mempool,
+    /// Descriptors of its queues as last asked for: receive, transmit.
+    pub descriptors: (u16, u16),
 }
 
 /// All of them.
@@ -61,7 +63,15 @@ impl Rig {
         }
         let burst = burst_of(plan, &opened)?;
         let limits: Vec<_> = opened.iter().map(|(_, p)| p.info().limits).collect();
-        let buffers = Need::of(plan, &limits, streams, burst).buffers(plan.buffers)?;
+        // At a prompt bursts and cores can grow later, the pool cannot.
+        let room = if plan.prompt.is_some() { BURST_MAX } else { burst };
+        let sized = Plan { cores: if plan.prompt.is_some() { streams } else { plan.cores }, ..plan.clone() };
+        let need = Need::of(&sized, &limits, streams, room);
+        let buffers = match plan.prompt {
+            // Fewer may do for what is wanted; a start that wants more is refused.
+            Some(_) => plan.buffers.map_or(need.total(), u64::from),
+            None => need.buffers(plan.buffers)?,
+        };
         let nodes: Vec<_> = opened.iter().map(|(_, p)| node_of(plan, p)).collect();
         let mut pools: Vec<(Option<NumaNode>, Mempool)> = Vec::new();
         for &node in &nodes {
@@ -74,7 +84,7 @@ impl Rig {
         for ((spec, port), node) in opened.into_iter().zip(nodes) {
             let Some((_, pool)) = pools.iter().find(|(n, _)| *n == node) else { continue };
             let mac = MacAddr::new(port.info().mac.0);
-            ports.push(RigPort { spec, port, mac, pool: pool.clone() });
+            ports.push(RigPort { spec, port, mac, pool: pool.clone(), descriptors: plan.descriptors });
         }
         let mut rig = Rig { ports, pools: pools.into_iter().map(|(_, p)| p).collect(), burst };
         for p in &mut rig.ports {
@@ -88,19 +98,25 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Stops every port; what those say that do not.
+    /// Stops every port that is started; what those say that do not.
     pub fn stop(&mut self) -> Vec<TestpmdError> {
-        self.each(Port::stop)
+        use PortState::{Closed, Configured, Opened};
+        self.each(Port::stop, &[Opened, Configured, Closed])
     }
 
-    /// Closes every port; what those say that do not.
+    /// Closes every port that is not closed; what those say that do not.
     pub fn close(&mut self) -> Vec<TestpmdError> {
-        self.each(Port::close)
+        self.each(Port::close, &[PortState::Closed])
     }
 
-    fn each(&mut self, step: fn(&mut Port) -> Result<(), PortError>) -> Vec<TestpmdError> {
+    /// Takes a step with every port but those in these states.
+    fn each(
+        &mut self,
+        step: fn(&mut Port) -> Result<(), PortError>,
+        not_in: &[PortState],
+    ) -> Vec<TestpmdError> {
         let mut faults = Vec::new();
-        for p in &mut self.ports {
+        for p in self.ports.iter_mut().filter(|p| !not_in.contains(&p.port.state())) {
             if let Err(source) = step(&mut p.port) {
                 faults.push(p.fail(source));
             }
@@ -134,7 +150,12 @@ fn node_of(plan: &Plan, port: &Port) -> Option<NumaNode> {
     plan.node.or(ports)
 }
 
-fn configure(plan: &Plan, p: &mut RigPort) -> Result<(), TestpmdError> {
+/// Configures a port and its queues as the plan says; it must be stopped.
+///
+/// # Errors
+///
+/// What the port says, or what it cannot do.
+pub(super) fn configure(plan: &Plan, p: &mut RigPort) -> Result<(), TestpmdError> {
     let info = p.port.info();
     let (mut rx_offloads, mut tx_offloads) = (RxOffloads::empty(), TxOffloads::empty());
     if plan.scatter {
@@ -180,6 +201,7 @@ fn configure(plan: &Plan, p: &mut RigPort) -> Result<(), TestpmdError> {
         }
         Ok(())
     });
+    p.descriptors = plan.descriptors;
     done.map_err(|source| p.fail(source))
 }
 

@@ -22,7 +22,7 @@ use super::{
     },
     out::Out,
     plan::Plan,
-    pools,
+    pools, prompt,
     report::{CoreResult, PoolResult, PortResult, Report, StreamResult},
     rig::Rig,
     signals::Signals,
@@ -81,22 +81,14 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
         out.say(&format!("Warning! {} cores are wanted, there is work for {wanted}.", plan.cores));
     }
     let tester_pool = plan.built_in().then(|| tester_pool(&plan, streams.len())).transpose()?;
-    let (csum, flowgen, txonly) = (plan.csum, plan.flowgen, plan.txonly.clone());
-    let indexes = FlowIndexes::new(cores.forward.len());
-    let mode = plan.mode;
-    let job = Job { plan, out, clock, rig, streams, cores, signals, tester_pool };
-    let (report, faults) = match mode {
-        ModeName::Io => job.run(|_| Ok(Io)),
-        ModeName::Mac => job.run(|s| Ok(Mac::new(s))),
-        ModeName::Macswap => job.run(|_| Ok(MacSwap)),
-        ModeName::FiveTupleSwap => job.run(|_| Ok(FiveTupleSwap)),
-        ModeName::Rxonly => job.run(|_| Ok(RxOnly)),
-        ModeName::Txonly => job.run(|s| TxOnly::new(s, &txonly)),
-        ModeName::Csum => job.run(|s| Ok(Csum::new(s, csum))),
-        ModeName::Icmpecho => job.run(|s| Ok(IcmpEcho::new(s))),
-        ModeName::Flowgen if flowgen.clones > 0 => job.run(|s| FlowgenClones::new(s, &flowgen, &indexes)),
-        ModeName::Flowgen => job.run(|s| Flowgen::new(s, &flowgen, &indexes)),
-    }?;
+    let prompt = plan.prompt.clone();
+    let mut job = Job { plan, out, clock, rig, streams, cores, signals, tester_pool };
+    if let Some(prompt) = prompt {
+        return prompt::run(job, &prompt);
+    }
+    let running = job.begin()?;
+    let early = job.watch(&running);
+    let (report, faults) = job.end(running, early);
     out.say(&report.text());
     let text = format!("{:#}\n", json::value(&report));
     if let Some((path, mut file)) = file {
@@ -130,22 +122,54 @@ fn tester_pool(plan: &Plan, streams: usize) -> Result<Mempool, TestpmdError> {
 }
 
 /// Everything that a run has been given.
-struct Job {
-    plan: Plan,
-    out: Out,
-    clock: Clock,
-    rig: Rig,
-    streams: Vec<StreamPlan>,
-    cores: Cores,
-    signals: Signals,
-    tester_pool: Option<Mempool>,
+pub(super) struct Job {
+    pub plan: Plan,
+    pub out: Out,
+    pub clock: Clock,
+    pub rig: Rig,
+    pub streams: Vec<StreamPlan>,
+    pub cores: Cores,
+    pub signals: Signals,
+    pub tester_pool: Option<Mempool>,
+}
+
+/// Forwarding under way.
+pub(super) struct Running {
+    pub threads: Threads,
+    pub views: Vec<StreamView>,
+    /// The ports' counters at the start.
+    pub baseline: Vec<PortStats>,
 }
 
 impl Job {
-    fn run<M: Mode>(
-        mut self,
+    /// Starts forwarding as the plan says.
+    ///
+    /// # Errors
+    ///
+    /// Packets that cannot be made, a queue that cannot be had, or no thread.
+    pub fn begin(&mut self) -> Result<Running, TestpmdError> {
+        let (csum, flowgen, txonly) = (self.plan.csum, self.plan.flowgen, self.plan.txonly.clone());
+        let indexes = FlowIndexes::new(self.cores.forward.len());
+        match self.plan.mode {
+            ModeName::Io => self.launch(|_| Ok(Io)),
+            ModeName::Mac => self.launch(|s| Ok(Mac::new(s))),
+            ModeName::Macswap => self.launch(|_| Ok(MacSwap)),
+            ModeName::FiveTupleSwap => self.launch(|_| Ok(FiveTupleSwap)),
+            ModeName::Rxonly => self.launch(|_| Ok(RxOnly)),
+            ModeName::Txonly => self.launch(|s| TxOnly::new(s, &txonly)),
+            ModeName::Csum => self.launch(|s| Ok(Csum::new(s, csum))),
+            ModeName::Icmpecho => self.launch(|s| Ok(IcmpEcho::new(s))),
+            ModeName::Flowgen if flowgen.clones > 0 => {
+                self.launch(|s| FlowgenClones::new(s, &flowgen, &indexes))
+            }
+            ModeName::Flowgen => self.launch(|s| Flowgen::new(s, &flowgen, &indexes)),
+        }
+    }
+
+    fn launch<M: Mode>(
+        &mut self,
         make: impl Fn(&StreamContext) -> Result<M, TestpmdError>,
-    ) -> Result<(Report, Vec<String>), TestpmdError> {
+    ) -> Result<Running, TestpmdError> {
         let parts = streams::share(self.streams.len(), self.cores.forward.len());
         let settings = self.settings();
         let mut streams = Vec::new();
@@ -183,13 +207,20 @@ impl Job {
             .collect();
         self.introduce(&parts);
         let threads = Threads::launch(&self.cores, &self.streams, streams, parts, tester, settings)?;
-        let early = self.watch(&threads, &views);
-        let (cores, results, tester, mut faults) = threads.join();
+        Ok(Running { threads, views, baseline })
+    }
+
+    /// The end of a run: the threads joined, the ports stopped and closed, everything counted; with what went wrong.
+    fn end(mut self, running: Running, early: bool) -> (Report, Vec<String>) {
+        let (cores, results, tester, mut faults) = running.threads.join();
         if early {
             self.out.say("All inputs have ended.");
         }
-        let report = self.close(baseline, cores, results, tester, &mut faults);
-        Ok((report, faults))
+        faults.extend(self.rig.stop().into_iter().map(|e| format!("{e}; {}", e.hint())));
+        let mut report = self.report(&running.baseline, cores, results, tester);
+        report.pools = self.close(&mut faults);
+        faults.extend(report.tester.as_ref().and_then(TesterCounts::fault));
+        (report, faults)
     }
 
     fn settings(&self) -> Settings {
@@ -232,7 +263,7 @@ impl Job {
     }
 
     /// What runs where, before it does.
-    fn introduce(&self, parts: &[Range<usize>]) {
+    pub fn introduce(&self, parts: &[Range<usize>]) {
         let p = &self.plan;
         self.out.say(&format!(
             "{} packet forwarding - ports={} - cores={} - streams={} - burst={}",
@@ -273,7 +304,7 @@ impl Job {
     }
 
     /// Waits until the run ends, and says what moves meanwhile; whether all inputs ended before.
-    fn watch(&mut self, threads: &Threads, views: &[StreamView]) -> bool {
+    fn watch(&mut self, Running { threads, views, .. }: &Running) -> bool {
         let start = Instant::now();
         let period = self.plan.stats_period.unwrap_or(Duration::from_secs(1));
         let second = Duration::from_secs(1);
@@ -314,14 +345,7 @@ impl Job {
             let next = [Some(next_show), Some(next_look), end].into_iter().flatten().min().unwrap_or(now);
             thread::park_timeout(next.saturating_duration_since(now).min(TICK));
         };
-        if let Some(drained) = &threads.drained {
-            threads.phase.set(Phase::DRAIN);
-            let end = Instant::now() + DRAIN;
-            while !drained.load(Relaxed) && !threads.broken.load(Relaxed) && Instant::now() < end {
-                thread::sleep(Duration::from_millis(1));
-            }
-        }
-        threads.phase.set(Phase::STOP);
+        wind_down(threads);
         early
     }
 
@@ -331,31 +355,24 @@ impl Job {
         self.plan.forward.iter().map(stats).map(|s| s.rx_packets + s.tx_packets).sum()
     }
 
-    /// Stops and closes the ports, and makes up the report.
-    fn close(
-        mut self,
-        baseline: Vec<PortStats>,
+    /// What has been done since the ports' counters were as in `baseline`; the pools are left out.
+    pub fn report(
+        &self,
+        baseline: &[PortStats],
         cores: Vec<CoreResult>,
         streams: Vec<StreamResult>,
         tester: Option<TesterCounts>,
-        faults: &mut Vec<String>,
     ) -> Report {
-        faults.extend(self.rig.stop().into_iter().map(|e| format!("{e}; {}", e.hint())));
-        let mut ports = Vec::new();
-        for (p, before) in self.rig.ports.iter_mut().zip(&baseline) {
-            let name = p.port.info().name.clone();
-            ports.push(PortResult { name, stats: p.port.stats().since(before) });
-            for event in p.port.events() {
-                faults.extend(told(&p.spec, &event));
-            }
-        }
-        faults.extend(self.rig.close().into_iter().map(|e| format!("{e}; {}", e.hint())));
+        let results = self.rig.ports.iter().zip(baseline).map(|(p, before)| PortResult {
+            name: p.port.info().name.clone(),
+            stats: p.port.stats().since(before),
+        });
         let mut report = Report {
             mode: self.plan.mode,
             record_cycles: self.plan.record_cycles,
             record_bursts: self.plan.record_bursts,
             forward: self.plan.forward.clone(),
-            ports,
+            ports: results.collect(),
             streams,
             cores,
             pools: Vec::new(),
@@ -366,8 +383,19 @@ impl Job {
             },
         };
         self.complete_tester(&mut report);
-        faults.extend(report.tester.as_ref().and_then(TesterCounts::fault));
+        report
+    }
+
+    /// Closes the stopped ports; the pools as they then are. Adds what the ports had to tell, and what leaked.
+    pub fn close(mut self, faults: &mut Vec<String>) -> Vec<PoolResult> {
+        for p in &mut self.rig.ports {
+            for event in p.port.events() {
+                faults.extend(told(&p.spec, &event));
+            }
+        }
+        faults.extend(self.rig.close().into_iter().map(|e| format!("{e}; {}", e.hint())));
         drop(std::mem::take(&mut self.rig.ports));
+        let mut pools = Vec::new();
         for pool in self.rig.pools.iter().chain(&self.tester_pool) {
             let counts = pool.counts();
             let (total, free, held) = (counts.total, counts.free, counts.held);
@@ -377,9 +405,9 @@ impl Job {
             } else if let Err(e) = pool.audit() {
                 faults.push(format!("pool {name}: {e}"));
             }
-            report.pools.push(PoolResult { name, total, free, held, memory });
+            pools.push(PoolResult { name, total, free, held, memory });
         }
-        report
+        pools
     }
 
     /// What the tester cannot see: where nothing comes back, or nothing is sent by it.
@@ -401,6 +429,18 @@ impl Job {
             _ => {}
         }
     }
+}
+
+/// Lets what is on its way arrive where somebody waits for it, then tells all threads to end.
+pub(super) fn wind_down(threads: &Threads) {
+    if let Some(drained) = &threads.drained {
+        threads.phase.set(Phase::DRAIN);
+        let end = Instant::now() + DRAIN;
+        while !drained.load(Relaxed) && !threads.broken.load(Relaxed) && Instant::now() < end {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    threads.phase.set(Phase::STOP);
 }
 
 /// A fault that a port reported while it ran.
