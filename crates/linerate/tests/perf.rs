@@ -108,6 +108,7 @@ fn bad_options_are_refused_with_a_reason() {
         (&["perf", "ring", "--cores", "99999"], 1, "may run on"),
         (&["perf", "ring", "--cores", "x"], 2, "invalid"),
         (&["perf", "mbuf", "--json", "/nonexistent/rows.json"], 1, "/nonexistent/rows.json"),
+        (&["perf", "ring", "--quick", "--only", "zzzz"], 1, "no row holds that text"),
     ] {
         let out = linerate(args);
         let text = String::from_utf8_lossy(&out.stderr);
@@ -115,4 +116,22 @@ fn bad_options_are_refused_with_a_reason() {
         assert!(text.contains(said), "{args:?}: {text}");
         assert!(!text.contains("panicked"), "{args:?}: {text}");
     }
+}
+
+#[test]
+fn a_table_that_cannot_be_written_is_an_error_and_a_reader_that_leaves_is_none() {
+    use std::{fs::File, process::Stdio};
+    let perf = |out: Stdio| {
+        let args = ["perf", "mbuf", "--quick", "--repeats", "1", "--only", "alloc_free"];
+        let mut c = Command::new(env!("CARGO_BIN_EXE_linerate"));
+        c.args(args).stdout(out).stderr(Stdio::piped()).spawn().expect("the program starts")
+    };
+    let full = File::options().write(true).open("/dev/full").expect("the device that is always full");
+    let out = perf(full.into()).wait_with_output().expect("it ends");
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stderr).starts_with("error: cannot write to standard output"));
+    let mut child = perf(Stdio::piped());
+    drop(child.stdout.take());
+    let out = child.wait_with_output().expect("it ends");
+    assert_eq!((out.status.code(), out.stderr.len()), (Some(0), 0));
 }

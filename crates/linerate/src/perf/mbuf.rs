@@ -27,14 +27,14 @@ struct Ops<'a> {
 
 impl Ops<'_> {
     /// Measures `body`, which handles `per` buffers a time.
-    fn op(&mut self, op: &str, per: usize, mut body: impl FnMut()) {
+    fn op(&mut self, op: &str, per: usize, mut body: impl FnMut()) -> anyhow::Result<()> {
         let rounds = (self.b.work(1_000_000 / per.div_ceil(16))).max(1);
         self.measure(op, || {
             for _ in 0..rounds {
                 body();
             }
             rounds * per
-        });
+        })
     }
 
     /// Measures `body`, which goes so many rounds by itself, and so can keep what it moves in registers.
@@ -44,18 +44,18 @@ impl Ops<'_> {
         self.measure(op, || {
             failed = failed.take().or(body(rounds).err());
             rounds
-        });
+        })?;
         failed.map_or(Ok(()), Err)
     }
 
-    fn measure(&mut self, op: &str, run: impl FnMut() -> usize) {
+    fn measure(&mut self, op: &str, run: impl FnMut() -> usize) -> anyhow::Result<()> {
         let line = format!("mbuf {op} (cache {})", self.cache);
         if !self.out.wants(&line) {
-            return;
+            return Ok(());
         }
         let s = cycles_per_unit(self.b.options.repeats, run);
         let name = if self.cache == 0 { format!("{op}_nocache") } else { op.to_string() };
-        self.out.row(&line, "cycles_per_mbuf", &s, json!({"bench": "mbuf", "op": name, "cache": self.cache}));
+        self.out.row(&line, "cycles_per_mbuf", &s, json!({"bench": "mbuf", "op": name, "cache": self.cache}))
     }
 }
 
@@ -63,7 +63,7 @@ pub fn run(b: &Bench<'_>, out: &mut Report) -> anyhow::Result<()> {
     for cache in [256, 0] {
         let pool = Mempool::builder("perf", BUFFERS).cache(cache).build()?;
         let mut ops = Ops { b, out, cache };
-        allocation(&mut ops, &pool);
+        allocation(&mut ops, &pool)?;
         if cache > 0 {
             sharing(&mut ops, &pool)?;
             bytes(&mut ops, &pool)?;
@@ -74,15 +74,15 @@ pub fn run(b: &Bench<'_>, out: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn allocation(ops: &mut Ops<'_>, pool: &Mempool) {
-    ops.op("alloc_free", 1, || drop(black_box(pool.alloc())));
+fn allocation(ops: &mut Ops<'_>, pool: &Mempool) -> anyhow::Result<()> {
+    ops.op("alloc_free", 1, || drop(black_box(pool.alloc())))?;
     let mut burst = Burst::new();
     for n in [8, 32] {
         ops.op(&format!("alloc_free_bulk{n}"), n, || {
             pool.alloc_bulk(&mut burst, black_box(n));
             black_box(&mut burst);
             burst.free_all();
-        });
+        })?;
     }
     ops.op("alloc_bulk32_free_singly", 32, || {
         pool.alloc_bulk(&mut burst, 32);
@@ -90,7 +90,7 @@ fn allocation(ops: &mut Ops<'_>, pool: &Mempool) {
         for m in burst.drain() {
             drop(m);
         }
-    });
+    })?;
     ops.op("alloc_singly_free_bulk32", 32, || {
         for _ in 0..32 {
             if let Some(m) = pool.alloc() {
@@ -99,16 +99,16 @@ fn allocation(ops: &mut Ops<'_>, pool: &Mempool) {
         }
         black_box(&mut burst);
         burst.free_all();
-    });
+    })
 }
 
 fn sharing(ops: &mut Ops<'_>, pool: &Mempool) -> anyhow::Result<()> {
     let one = packet(pool, 64)?.share();
-    ops.op("refcnt_from_1", 1, || drop(black_box(black_box(&one).clone())));
+    ops.op("refcnt_from_1", 1, || drop(black_box(black_box(&one).clone())))?;
     let two = one.clone();
-    ops.op("refcnt_from_2", 1, || drop(black_box(black_box(&two).clone())));
+    ops.op("refcnt_from_2", 1, || drop(black_box(black_box(&two).clone())))?;
     drop(two);
-    ops.op("clone_free", 1, || drop(black_box(black_box(&one).attach(pool))));
+    ops.op("clone_free", 1, || drop(black_box(black_box(&one).attach(pool))))?;
     // An existing header is attached to the packet and detached again.
     let mut header = packet(pool, 64)?;
     ops.op_over("attach_detach", |rounds| {
@@ -134,7 +134,7 @@ fn sharing(ops: &mut Ops<'_>, pool: &Mempool) -> anyhow::Result<()> {
         Ok(())
     })?;
     let shared = SharedMbuf::clone(&one);
-    ops.op("copy64_free", 1, || drop(black_box(black_box(&shared).copy(pool, 0, 64))));
+    ops.op("copy64_free", 1, || drop(black_box(black_box(&shared).copy(pool, 0, 64))))?;
     Ok(())
 }
 
@@ -143,12 +143,12 @@ fn bytes(ops: &mut Ops<'_>, pool: &Mempool) -> anyhow::Result<()> {
     ops.op("append_trim64", 1, || {
         black_box(black_box(&mut m).append(64).is_some());
         black_box(m.trim(64));
-    });
+    })?;
     ops.op("prepend_adj14", 1, || {
         black_box(black_box(&mut m).prepend(14).is_some());
         black_box(m.adj(14));
-    });
-    ops.op("reset", 1, || black_box(&mut m).reset());
+    })?;
+    ops.op("reset", 1, || black_box(&mut m).reset())?;
     let mut chain = packet(pool, 100)?;
     for _ in 0..3 {
         chain.chain(packet(pool, 100)?).map_err(|(e, _)| e)?;
@@ -156,7 +156,7 @@ fn bytes(ops: &mut Ops<'_>, pool: &Mempool) -> anyhow::Result<()> {
     let mut bounce = [0; 64];
     ops.op("read_across_segments64", 1, || {
         black_box(black_box(&chain).read(170, 64, &mut bounce).is_some());
-    });
+    })?;
     ops.op("alloc_chain4_linearize_free", 4, || {
         if let Some(mut head) = pool.alloc() {
             head.append(64);
@@ -168,6 +168,6 @@ fn bytes(ops: &mut Ops<'_>, pool: &Mempool) -> anyhow::Result<()> {
             }
             black_box(head.linearize().is_ok());
         }
-    });
+    })?;
     Ok(())
 }

@@ -92,7 +92,7 @@ fn plain(b: &Bench<'_>, out: &mut Report, cache: u32, backend: BackendKind) -> a
         if backend != BackendKind::Ring {
             fields["bench"] = "mempool-stack".into();
         }
-        out.row(&line, "cycles_per_object", &s, fields);
+        out.row(&line, "cycles_per_object", &s, fields)?;
     }
     Ok(())
 }
@@ -123,7 +123,7 @@ fn constant(b: &Bench<'_>, out: &mut Report) -> anyhow::Result<()> {
         let s = cycles_per_unit(b.options.repeats, || leg(&pool, times));
         full(&pool)?;
         let fields = json!({"bench": "mempool-constant", "cache": 256, "bulk": n, "cores": 1});
-        out.row(&line, "cycles_per_object", &s, fields);
+        out.row(&line, "cycles_per_object", &s, fields)?;
     }
     Ok(())
 }
@@ -145,7 +145,7 @@ fn keep(b: &Bench<'_>, out: &mut Report, cores: usize, cache: u32) -> anyhow::Re
             }
             let fields =
                 json!({"bench": "mempool-keep", "cache": cache, "cores": cores, "keep": keep, "bulk": n});
-            out.row(&line, "objects_per_second", &s, fields);
+            out.row(&line, "objects_per_second", &s, fields)?;
         }
     }
     Ok(())

@@ -77,7 +77,10 @@ pub fn main(args: Args) -> ExitCode {
     match measure(&options, run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("linerate perf: {e:#}");
+            if e.is::<output::ReaderGone>() {
+                return ExitCode::SUCCESS;
+            }
+            eprintln!("error: {e:#}");
             ExitCode::FAILURE
         }
     }

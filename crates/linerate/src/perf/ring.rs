@@ -44,7 +44,7 @@ pub fn run(b: &Bench<'_>, out: &mut Report) -> anyhow::Result<()> {
     zero_copy(b, out)?;
     compressed(b, out)?;
     if b.cores.len() < 2 {
-        println!("# one core only: rows of two cores and of all cores are left out");
+        out.line(format_args!("# one core only: rows of two cores and of all cores are left out"))?;
         return Ok(());
     }
     all_cores::<Mpmc>(b, out)?;
@@ -82,7 +82,7 @@ fn mode<T: Element, K: Kind<T>>(b: &Bench<'_>, out: &mut Report) -> anyhow::Resu
                         through(&mut put, &mut get, n, rounds)
                     }
                 });
-                out.row(&line, "cycles_per_element", &s, fields(1, None, call, n));
+                out.row(&line, "cycles_per_element", &s, fields(1, None, call, n))?;
             }
         }
     }
@@ -91,7 +91,7 @@ fn mode<T: Element, K: Kind<T>>(b: &Bench<'_>, out: &mut Report) -> anyhow::Resu
         let (_put, mut get) = K::make(size())?;
         let rounds = b.work(2_000_000).max(1);
         let s = cycles_per_unit(b.options.repeats, || empty::<T, _>(&mut get, rounds));
-        out.row(&line, "cycles_per_call", &s, fields(1, None, "empty", 8));
+        out.row(&line, "cycles_per_call", &s, fields(1, None, "empty", 8))?;
     }
     let Some(&other) = b.cores.get(1) else { return Ok(()) };
     for n in BULKS {
@@ -102,7 +102,7 @@ fn mode<T: Element, K: Kind<T>>(b: &Bench<'_>, out: &mut Report) -> anyhow::Resu
         let samples = two_cores::<T, K>(b, other, n)?;
         for ((p, line), s) in Pair::BOTH.into_iter().zip(&lines).zip(&samples) {
             if out.wants(line) {
-                out.row(line, "cycles_per_element", s, fields(2, Some(p), "bulk", n));
+                out.row(line, "cycles_per_element", s, fields(2, Some(p), "bulk", n))?;
             }
         }
     }
@@ -234,7 +234,7 @@ fn zero_copy(b: &Bench<'_>, out: &mut Report) -> anyhow::Result<()> {
         black_box(sum);
         let fields = json!({"bench": "ring", "mode": "spsc", "cores": 1, "pair": null, "call": "zero-copy",
                             "bulk": n, "elem_bytes": 8});
-        out.row(&line, "cycles_per_element", &s, fields);
+        out.row(&line, "cycles_per_element", &s, fields)?;
     }
     Ok(())
 }
@@ -281,7 +281,7 @@ fn compressed(b: &Bench<'_>, out: &mut Report) -> anyhow::Result<()> {
             };
             let fields = json!({"bench": "ring", "mode": "spsc", "cores": 1, "pair": null, "call": "compressed",
                                 "bulk": n, "elem_bytes": bits / 8});
-            out.row(&line, "cycles_per_element", &s, fields);
+            out.row(&line, "cycles_per_element", &s, fields)?;
         }
     }
     Ok(())
@@ -330,7 +330,7 @@ where
         }
         let fields = json!({"bench": "ring", "mode": K::MODE, "cores": b.cores.len(), "pair": null,
                             "call": "all-cores", "bulk": n, "elem_bytes": 8});
-        out.row(&line, "objects_per_second", &s, fields);
+        out.row(&line, "objects_per_second", &s, fields)?;
     }
     Ok(())
 }
