@@ -6,17 +6,20 @@ use linerate_port::{
     TxDriver, TxOffloads,
 };
 use std::{
-    fs::{File, Metadata, OpenOptions},
+    fs::Metadata,
     io,
-    os::{fd::AsFd, unix::fs::MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use super::error::FileError;
 use super::file::{FileRx, NoRx};
 use super::fill::Buffers;
-use super::format::{CaptureFormat, CaptureReader, MAX_CAPTURED, PcapError, Resolution, WriterOptions};
-use super::packets::Packets;
+use super::format::{
+    CaptureFormat, CaptureInput, CaptureReader, MAX_CAPTURED, PcapError, Resolution, WriterOptions,
+};
+use super::output::Output;
+use super::packets::{Packets, memory_limit};
 use super::replay::ReplayRx;
 use super::tx::{DropTx, FileTx};
 
@@ -80,13 +83,13 @@ struct PcapPort {
 struct RxFile {
     path: PathBuf,
     /// Opened and looked at with the port; the first queue made of it takes it.
-    reader: Option<CaptureReader<File>>,
+    reader: Option<CaptureReader<CaptureInput>>,
 }
 
 #[derive(Debug)]
 struct TxFile {
     path: PathBuf,
-    file: File,
+    file: Output,
 }
 
 fn open(spec: &PortSpec, context: DriverContext) -> Result<Box<dyn PortDriver>, PortError> {
@@ -138,8 +141,8 @@ fn open(spec: &PortSpec, context: DriverContext) -> Result<Box<dyn PortDriver>, 
         let file = open_tx(&path, &context)?;
         outputs.push(TxFile { path, file });
     }
-    for f in &outputs {
-        let Ok(m) = f.file.metadata() else { continue };
+    for f in &mut outputs {
+        let Ok(m) = f.file.file().metadata() else { continue };
         let same = seen.iter().find(|(_, _, n)| m.is_file() && (m.dev(), m.ino()) == (n.dev(), n.ino()));
         if let Some((path, key, _)) = same {
             let what = format!("{TX}={} is the same file as {key}={}", f.path.display(), path.display());
@@ -159,13 +162,8 @@ fn open_rx(path: PathBuf, context: &DriverContext) -> Result<RxFile, PortError> 
 }
 
 /// Opens a file to write and leaves what is in it: that goes when the queue starts.
-fn open_tx(path: &Path, context: &DriverContext) -> Result<File, PortError> {
-    let file = if path == Path::new("-") {
-        io::stdout().as_fd().try_clone_to_owned().map(File::from)
-    } else {
-        OpenOptions::new().write(true).create(true).truncate(false).open(path)
-    };
-    file.map_err(|source| create_error(path, source).at(context.port))
+fn open_tx(path: &Path, context: &DriverContext) -> Result<Output, PortError> {
+    Output::open(path).map_err(|source| create_error(path, source).at(context.port))
 }
 
 fn create_error(path: &Path, source: io::Error) -> FileError {
@@ -227,7 +225,7 @@ impl PortDriver for PcapPort {
                 reader,
             )));
         }
-        let loaded = Packets::load(&file.path, &mut reader, buffers.longest(), buffers.stamp);
+        let loaded = Packets::load(&file.path, &mut reader, memory_limit(), buffers.longest(), buffers.stamp);
         let (packets, left_out) = loaded.map_err(|e| e.at(port))?;
         context.counters.errors.add(left_out.empty + left_out.too_long);
         Ok(Box::new(ReplayRx::new(context, buffers, packets)))

@@ -36,6 +36,24 @@ pub enum FileError {
         /// Bytes that a buffer holds.
         room: u32,
     },
+    /// A file that is to be replayed would take more memory than is left to it.
+    #[error("{}: replaying it takes {bytes} bytes of memory, half of what is available is {limit}", path.display())]
+    TooLarge {
+        /// The file as it was named.
+        path: PathBuf,
+        /// Bytes it takes at least.
+        bytes: u64,
+        /// Bytes it may take.
+        limit: u64,
+    },
+    /// A pipe that is to be replayed does not end.
+    #[error("{}: the pipe was not closed by its writers within {seconds} s, and is replayed only as a whole", path.display())]
+    Endless {
+        /// The pipe as it was named.
+        path: PathBuf,
+        /// How long it was read.
+        seconds: u64,
+    },
     /// A file that is to be replayed does not fit into memory.
     #[error("{}: its packets need {needed} bytes of memory, which are not to be had", path.display())]
     Memory {
@@ -61,7 +79,8 @@ impl FileError {
             FileError::Format { source, .. } | FileError::Open(source) => source.hint(),
             FileError::NothingToReplay { too_long: 0, .. } => "see what is in it with `capinfos FILE`",
             FileError::NothingToReplay { .. } => "turn scatter on, or take buffers with a larger data room",
-            FileError::Memory { .. } => {
+            FileError::Endless { .. } => "write it to a file first: `cat PIPE > FILE`, and replay that",
+            FileError::TooLarge { .. } | FileError::Memory { .. } => {
                 "take a part of it with `editcap -r FILE PART 1-1000000`, or leave infinite_rx out"
             }
         }

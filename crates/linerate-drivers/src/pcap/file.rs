@@ -4,11 +4,11 @@ use linerate_mbuf::Burst;
 use linerate_port::{
     EventSink, PortError, ProgramCounters, QueueId, RxContext, RxDriver, RxProgram, stats::SharedRx,
 };
-use std::{fs::File, path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc};
 
 use super::error::FileError;
 use super::fill::Buffers;
-use super::format::CaptureReader;
+use super::format::{CaptureInput, CaptureReader};
 use super::replay::shorten;
 use super::screen::Screen;
 
@@ -22,7 +22,7 @@ pub(super) struct FileRx {
     events: EventSink,
     queue: QueueId,
     path: PathBuf,
-    reader: CaptureReader<File>,
+    reader: CaptureReader<CaptureInput>,
     /// The end was reached, or something that cannot be read.
     ended: bool,
 }
@@ -33,7 +33,7 @@ enum Next {
     Packet,
     /// A packet that cannot be received; counted.
     Skipped,
-    /// No more.
+    /// No more, or none yet.
     End,
 }
 
@@ -43,7 +43,7 @@ impl FileRx {
         buffers: Buffers,
         events: EventSink,
         path: PathBuf,
-        reader: CaptureReader<File>,
+        reader: CaptureReader<CaptureInput>,
     ) -> Self {
         let (counters, program, queue) = (context.counters, context.program, context.queue);
         FileRx { buffers, counters, program, screen: None, events, queue, path, reader, ended: false }
@@ -69,6 +69,8 @@ impl FileRx {
                 self.ended = true;
                 Next::End
             }
+            // A pipe with no whole packet in it: what is there stays, the next call looks again.
+            Err(e) if e.is_would_block() => Next::End,
             Err(e) => {
                 let e = FileError::new(&self.path, e);
                 self.fail(&e);
@@ -92,7 +94,8 @@ impl FileRx {
     fn fill_screened(&mut self, burst: &mut Burst, start: usize, count: usize) -> (u64, usize) {
         let (mut bytes, mut filled, mut seen) = (0, 0, 0);
         let mut times = Vec::new();
-        while seen < count && !self.ended {
+        let mut more = true;
+        while seen < count && more {
             while seen < count && self.screen.as_ref().is_some_and(|s| !s.is_full()) {
                 let next = self.next(|_, screen, data, time| {
                     times.push(time);
@@ -101,7 +104,10 @@ impl FileRx {
                 match next {
                     Next::Packet => seen += 1,
                     Next::Skipped => {}
-                    Next::End => break,
+                    Next::End => {
+                        more = false;
+                        break;
+                    }
                 }
             }
             let Some(screen) = &mut self.screen else { break };
@@ -123,8 +129,8 @@ impl FileRx {
 
 impl RxDriver for FileRx {
     fn start(&mut self) -> Result<(), PortError> {
-        // Standard input cannot be read twice: it goes on where it was.
-        if self.reader.packets() > 0 && self.path.as_os_str() != "-" {
+        // A pipe cannot be read twice: it goes on where it was.
+        if self.reader.packets() > 0 && !self.reader.input().is_stream() && self.path.as_os_str() != "-" {
             self.reader = CaptureReader::open(&self.path)
                 .map_err(|e| FileError::new(&self.path, e).at(self.events.port()))?;
             self.ended = false;

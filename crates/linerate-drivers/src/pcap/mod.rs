@@ -13,7 +13,10 @@ mod fill;
 pub mod format;
 #[doc(hidden)]
 pub mod fuzzing;
+mod output;
 mod packets;
+#[cfg(test)]
+mod pipe_tests;
 mod replay;
 mod screen;
 #[cfg(test)]

@@ -1,12 +1,23 @@
 //! The packets of a capture in memory, for endless replay.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use super::error::FileError;
-use super::format::CaptureReader;
+use super::format::{CaptureInput, CaptureReader};
 
 /// Packets begin on lines of the cache, so that a packet of 64 bytes is one line to load.
 const LINE: usize = 64;
+
+/// How long a pipe may take to bring all that is to be replayed.
+const PIPE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Half of the memory that the system can give without swapping; no limit where that is not told.
+pub(super) fn memory_limit() -> u64 {
+    let told = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = told.lines().find_map(|l| l.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.map_or(u64::MAX, |kib| kib.saturating_mul(1024) / 2)
+}
 
 /// Where a packet lies.
 #[derive(Clone, Copy, Debug)]
@@ -46,16 +57,25 @@ impl Packets {
     ///
     /// # Errors
     ///
-    /// The file's; nothing left to replay; no memory.
+    /// The file's; larger than `limit` bytes, in the file or in memory; a pipe that does not end; nothing left
+    /// to replay; no memory.
     pub(super) fn load(
         path: &Path,
-        reader: &mut CaptureReader<impl std::io::Read>,
+        reader: &mut CaptureReader<CaptureInput>,
+        limit: u64,
         longest: usize,
         with_times: bool,
     ) -> Result<(Self, LeftOut), FileError> {
         let mut packets =
             Packets { bytes: Vec::new(), skew: 0, places: Vec::new(), times: Vec::new(), uniform: None };
         let mut left_out = LeftOut::default();
+        let too_large = |bytes| FileError::TooLarge { path: path.to_owned(), bytes, limit };
+        // Before a byte is read: reading a huge file to find that out takes minutes.
+        let size = reader.input().file().metadata().map_or(0, |m| if m.is_file() { m.len() } else { 0 });
+        if size > limit {
+            return Err(too_large(size));
+        }
+        reader.wait(Some(PIPE_PATIENCE));
         loop {
             match reader.next_record() {
                 Ok(Some(record)) if record.data.is_empty() => left_out.empty += 1,
@@ -65,8 +85,16 @@ impl Packets {
                     packets
                         .push(record.data, time)
                         .map_err(|needed| FileError::Memory { path: path.to_owned(), needed })?;
+                    let taken = (packets.bytes.len() + size_of_val(&packets.places[..])) as u64;
+                    if taken > limit {
+                        return Err(too_large(taken));
+                    }
                 }
                 Ok(None) => break,
+                Err(e) if e.is_would_block() => {
+                    let (path, seconds) = (path.to_owned(), PIPE_PATIENCE.as_secs());
+                    return Err(FileError::Endless { path, seconds });
+                }
                 Err(e) => return Err(FileError::new(path, e)),
             }
         }

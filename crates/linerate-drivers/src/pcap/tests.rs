@@ -12,26 +12,30 @@ use std::{fs, path::Path, sync::Arc};
 
 const Q0: QueueId = QueueId(0);
 
-fn open_with(text: &str, clock: Clock) -> Result<Port, PortError> {
+pub(super) fn open_with(text: &str, clock: Clock) -> Result<Port, PortError> {
     let spec: PortSpec = text.parse()?;
     let entry = spec.resolve(&[ENTRY]).copied()?;
     Port::open(PortId(3), clock, |context| (entry.open)(&spec, context))
 }
 
-fn open(text: &str) -> Port {
+pub(super) fn open(text: &str) -> Port {
     open_with(text, Clock::real()).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-fn pool(buffers: u64) -> Mempool {
+pub(super) fn pool(buffers: u64) -> Mempool {
     Mempool::builder("capture", buffers).cache(0).build().unwrap()
 }
 
 /// A port with one queue each way, started, and its queues.
-fn start(text: &str, pool: &Mempool, offloads: RxOffloads) -> (Port, RxQueue, TxQueue) {
+pub(super) fn start(text: &str, pool: &Mempool, offloads: RxOffloads) -> (Port, RxQueue, TxQueue) {
     start_port(open(text), pool, offloads)
 }
 
-fn start_port(mut port: Port, pool: &Mempool, rx_offloads: RxOffloads) -> (Port, RxQueue, TxQueue) {
+pub(super) fn start_port(
+    mut port: Port,
+    pool: &Mempool,
+    rx_offloads: RxOffloads,
+) -> (Port, RxQueue, TxQueue) {
     port.configure(PortConfig { rx_offloads, tx_offloads: TxOffloads::MULTI_SEGS, ..PortConfig::default() })
         .unwrap();
     port.rx_queue_setup(Q0, RxQueueConfig::new(pool)).unwrap();
@@ -42,12 +46,12 @@ fn start_port(mut port: Port, pool: &Mempool, rx_offloads: RxOffloads) -> (Port,
 }
 
 /// Packet number `n` of the files of these tests.
-fn frame(n: usize, len: usize) -> Vec<u8> {
+pub(super) fn frame(n: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (n * 7 + i) as u8).collect()
 }
 
 /// A file of packets of these lengths; each was longer by 5 on the wire and came at second `n`.
-fn capture(dir: &Path, name: &str, lengths: &[usize]) -> String {
+pub(super) fn capture(dir: &Path, name: &str, lengths: &[usize]) -> String {
     let path = dir.join(name);
     let mut writer = CaptureWriter::create(&path, &WriterOptions::default()).unwrap();
     for (n, &len) in lengths.iter().enumerate() {
@@ -58,7 +62,7 @@ fn capture(dir: &Path, name: &str, lengths: &[usize]) -> String {
 }
 
 /// All packets and times of a file.
-fn packets_of(path: impl AsRef<Path>) -> Vec<(Vec<u8>, u32, u64)> {
+pub(super) fn packets_of(path: impl AsRef<Path>) -> Vec<(Vec<u8>, u32, u64)> {
     let mut reader = CaptureReader::open(path).unwrap();
     let mut all = Vec::new();
     while let Some(r) = reader.next_record().unwrap() {
@@ -68,7 +72,7 @@ fn packets_of(path: impl AsRef<Path>) -> Vec<(Vec<u8>, u32, u64)> {
 }
 
 /// Receives until nothing comes, in bursts of all sizes; the bytes of each packet.
-fn receive_all(rx: &mut RxQueue) -> Vec<Vec<u8>> {
+pub(super) fn receive_all(rx: &mut RxQueue) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for max in [0, 1, 32, 31, 512, 7].into_iter().cycle() {
         let mut burst = Burst::new();
@@ -83,7 +87,7 @@ fn receive_all(rx: &mut RxQueue) -> Vec<Vec<u8>> {
     all
 }
 
-fn error(text: &str) -> PortError {
+pub(super) fn error(text: &str) -> PortError {
     open_with(text, Clock::real()).err().unwrap_or_else(|| panic!("{text} was opened"))
 }
 

@@ -4,7 +4,6 @@ use linerate_mbuf::{Burst, Mbuf, Packet, Segments, SharedMbuf};
 use linerate_mem::Clock;
 use linerate_port::{EventSink, PortError, QueueId, TxContext, TxDriver, stats::SharedTx};
 use std::{
-    fs::File,
     io::Seek,
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
@@ -12,6 +11,7 @@ use std::{
 
 use super::error::FileError;
 use super::format::{CaptureWriter, PcapError, TimeBase, WriterOptions};
+use super::output::Output;
 
 /// What both kinds of packet are to a writer.
 pub(super) trait Bytes {
@@ -89,8 +89,8 @@ pub(super) struct FileTx {
     path: PathBuf,
     options: WriterOptions,
     /// The file until the first start, which empties it.
-    file: Option<File>,
-    writer: Option<CaptureWriter<File>>,
+    file: Option<Output>,
+    writer: Option<CaptureWriter<Output>>,
     times: TimeBase,
     /// The last write failed and that was told.
     failing: bool,
@@ -104,7 +104,7 @@ impl FileTx {
         events: EventSink,
         path: PathBuf,
         options: WriterOptions,
-        file: File,
+        file: Output,
     ) -> Self {
         let (counters, clock, queue) = (context.counters, context.clock, context.queue);
         let times = time_base(&clock);
@@ -191,7 +191,8 @@ impl TxDriver for FileTx {
         };
         // Only now: a port that is never started empties nothing. Pipes and devices have no length.
         let named = self.path.as_os_str() != "-";
-        if named && file.metadata().map_err(fail)?.is_file() {
+        if named && file.file().metadata().map_err(fail)?.is_file() {
+            let file = file.file();
             file.set_len(0).and_then(|()| file.rewind()).map_err(fail)?;
         }
         let writer = CaptureWriter::new(file, &self.options);

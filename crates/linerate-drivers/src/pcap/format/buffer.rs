@@ -29,6 +29,16 @@ impl<R: Read> InputBuffer<R> {
         self.offset
     }
 
+    /// Where the bytes come from.
+    pub(super) fn source(&self) -> &R {
+        &self.source
+    }
+
+    /// The same, to be told how to behave; not to be read.
+    pub(super) fn source_mut(&mut self) -> &mut R {
+        &mut self.source
+    }
+
     /// The bytes at hand.
     #[inline(always)]
     pub(super) fn available(&self) -> &[u8] {

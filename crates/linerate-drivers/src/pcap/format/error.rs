@@ -25,6 +25,12 @@ pub enum PcapError {
         /// What the system said.
         source: io::Error,
     },
+    /// A pipe brought no capture header.
+    #[error("nobody writes to the pipe: no whole capture header came within {seconds} s")]
+    Silent {
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// Reading failed.
     #[error("reading the capture failed at byte {offset}: {source}")]
     Read {
@@ -219,6 +225,11 @@ pub enum PcapError {
 }
 
 impl PcapError {
+    /// Whether a pipe had nothing to read: the call can be repeated later, and nothing is lost.
+    pub fn is_would_block(&self) -> bool {
+        matches!(self, PcapError::Read { source, .. } if source.kind() == io::ErrorKind::WouldBlock)
+    }
+
     /// The command or option that mends it.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -226,13 +237,19 @@ impl PcapError {
                 "name an existing file; relative names are taken from the working directory"
             }
             PcapError::Open { .. } => "see its rights with `ls -l FILE`",
+            PcapError::Create { source, .. } if source.raw_os_error() == Some(libc::ENXIO) => {
+                "nobody reads the pipe: start its reader first, such as `tcpdump -r PIPE`, or write to a file"
+            }
+            PcapError::Silent { .. } => {
+                "start what writes to the pipe, such as `tcpdump -U -w PIPE`, or name a file"
+            }
             PcapError::Create { .. } => {
                 "the directory must exist and be writable: `mkdir -p DIR`, `ls -ld DIR`"
             }
             PcapError::Read { .. } => {
                 "see that it is a regular file or a pipe, and `dmesg` for a failing disk"
             }
-            PcapError::Write { .. } => "see the space left with `df -h`, or write to another file",
+            PcapError::Write { source, .. } => write_hint(source),
             PcapError::Truncated { .. } => {
                 "keep the whole packets with `editcap FILE GOOD`; was the capturing program killed?"
             }
@@ -268,6 +285,25 @@ impl PcapError {
             PcapError::TooManyInterfaces { .. } => "the file was made to exhaust memory; do not replay it",
             PcapError::SnapLen { .. } => "leave snaplen out to keep whole packets",
         }
+    }
+}
+
+/// What mends a failure to write, by its cause.
+fn write_hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::BrokenPipe => {
+            "the reader of the pipe ended; start it again and restart the port, or write to a file"
+        }
+        io::ErrorKind::TimedOut => {
+            "the pipe is full and its reader takes nothing; see whether it is stopped, or write to a file"
+        }
+        io::ErrorKind::FileTooLarge => {
+            "the file may not grow further: raise the limit with `ulimit -f unlimited`, or cut packets with tx_snaplen"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "see the space left with `df -h` and `quota`, or write to another file"
+        }
+        _ => "see `dmesg` for a failing disk, or write to another file",
     }
 }
 

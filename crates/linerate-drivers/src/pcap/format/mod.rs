@@ -17,6 +17,7 @@
 mod buffer;
 mod classic;
 mod error;
+mod input;
 mod ng;
 mod reader;
 mod stamp;
@@ -32,6 +33,8 @@ mod samples;
 use std::path::Path;
 
 pub use error::PcapError;
+pub use input::CaptureInput;
+pub(super) use input::is_ready;
 pub use reader::CaptureReader;
 pub use stamp::TimeBase;
 pub use writer::{CaptureWriter, WriterOptions};

@@ -1,13 +1,13 @@
 //! Reading a capture of either format, one packet at a time.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use super::buffer::InputBuffer;
 use super::classic::{self, Classic};
 use super::error::PcapError;
+use super::input::{CaptureInput, HEADER_PATIENCE};
 use super::ng::{self, Section, Step};
 use super::{CaptureFormat, Decoded, Fault, Record, Resolution, Span};
 
@@ -39,23 +39,37 @@ struct Skip {
     left: u64,
 }
 
-impl CaptureReader<File> {
+impl CaptureReader<CaptureInput> {
     /// Opens a file, or standard input for `-`, and reads its header (and of a pcapng file its first interface).
+    ///
+    /// A pipe is opened without waiting for a writer, and its header is waited for two seconds. Later
+    /// [`next_record`](Self::next_record) never waits: when a pipe has no whole packet it fails with an error
+    /// that [is to be tried again](PcapError::is_would_block), and nothing is lost.
     ///
     /// # Errors
     ///
-    /// [`PcapError::Open`], and whatever [`CaptureReader::new`] finds.
+    /// [`PcapError::Open`], [`PcapError::Silent`], and whatever [`CaptureReader::new`] finds.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, PcapError> {
         let path = path.as_ref();
-        let file = if path == Path::new("-") {
-            io::stdin().as_fd().try_clone_to_owned().map(File::from)
-        } else {
-            File::open(path)
-        };
-        match file {
-            Ok(file) => Self::new(file),
-            Err(source) => Err(PcapError::Open { path: path.to_owned(), source }),
-        }
+        let mut input =
+            CaptureInput::open(path).map_err(|source| PcapError::Open { path: path.to_owned(), source })?;
+        input.wait(Some(HEADER_PATIENCE));
+        let mut reader = Self::new(input).map_err(|e| match e {
+            e if e.is_would_block() => PcapError::Silent { seconds: HEADER_PATIENCE.as_secs() },
+            e => e,
+        })?;
+        reader.wait(None);
+        Ok(reader)
+    }
+
+    /// Where the bytes come from.
+    pub fn input(&self) -> &CaptureInput {
+        self.input.source()
+    }
+
+    /// How long a pipe is waited for from now on; `None` for not at all.
+    pub(in crate::pcap) fn wait(&mut self, patience: Option<Duration>) {
+        self.input.source_mut().wait(patience);
     }
 }
 
