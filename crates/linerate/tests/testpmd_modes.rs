@@ -106,3 +106,35 @@ fn flowgen_goes_round_its_flows_and_frees_what_comes() {
         assert!(ran.status == 1 && ran.stderr.contains(says), "{bad:?}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn noisy_loses_nothing_in_its_fifo_and_forwards_as_the_inner_mode() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, output) = (dir.path().join("in.pcap"), dir.path().join("out.pcap"));
+    write_pcap(&input, &frames(1000));
+    let spec = port(&input, &output);
+    let noise = ["--noisy-lkup-memory=1", "--noisy-lkup-num-reads=2", "--noisy-lkup-num-reads-writes=1"];
+    for fifo in ["0", "1", "100", "5000"] {
+        let size = format!("--noisy-tx-sw-buffer-size={fifo}");
+        let v = report(&[&[&spec[..], "--forward-mode=noisy", &size, "--duration=30"], &noise[..]].concat());
+        assert_eq!(n(&v["forward"], "tx_packets"), 1000);
+        assert_eq!(read_pcap(&output), frames(1000), "a FIFO of {fifo}");
+    }
+    let inner = |mode: &str| {
+        let noisy = format!("--noisy-forward-mode={mode}");
+        report(&[&spec, "--forward-mode=noisy", &noisy, "--noisy-tx-sw-buffer-size=64", "--duration=30"]);
+        let noisy = read_pcap(&output);
+        report(&[&spec, &format!("--forward-mode={mode}"), "--duration=30"]);
+        assert_eq!(noisy, read_pcap(&output), "{mode}");
+    };
+    ["io", "mac", "macswap", "5tswap"].into_iter().for_each(inner);
+    // The tester gets every frame back, also those that wait when it stops sending.
+    for mode in ["io", "mac", "macswap", "5tswap"] {
+        let mode = format!("--noisy-forward-mode={mode}");
+        let v = report(&["--forward-mode=noisy", &mode, "--noisy-tx-sw-buffer-size=100", "--duration=0.1"]);
+        let t = &v["tester"];
+        assert!(n(t, "received") > 100 && n(t, "lost") + n(t, "corrupt") == 0, "{t}");
+    }
+    let ran = run(&["--forward-mode=noisy", "--noisy-lkup-num-writes=1"]);
+    assert!(ran.status == 1 && ran.stderr.contains("--noisy-lkup-memory"), "{}", ran.stderr);
+}

@@ -27,6 +27,8 @@ pub(super) trait Mode: Send + 'static {
 
     /// Whether it makes packets beside receiving some: then it works also when none came.
     const MAKES: bool = false;
+    /// Whether it may keep packets beyond their burst.
+    const HOLDS: bool = false;
 
     /// Changes the packets of a burst, frees them, or puts up to `max` into an empty one.
     fn work(&mut self, burst: &mut Burst, max: usize);
@@ -34,6 +36,9 @@ pub(super) trait Mode: Send + 'static {
     /// Told how many of the burst's last packets were not taken by the port and are freed.
     #[cold]
     fn unsent(&mut self, _count: usize) {}
+
+    /// When nothing came: puts up to `max` of the packets that it keeps for too long into an empty burst; `all` = any.
+    fn release(&mut self, _burst: &mut Burst, _max: usize, _all: bool) {}
 
     /// How many packets are to be sent; it and the next two differ for a mode that keeps them elsewhere.
     #[inline(always)]
@@ -168,6 +173,8 @@ pub(super) struct Stream<M> {
     pub tx_bursts: Histogram,
     ended: bool,
     end_of_poll: bool,
+    /// Nothing new is made any more.
+    draining: bool,
 }
 
 impl<M: Mode> Stream<M> {
@@ -175,12 +182,25 @@ impl<M: Mode> Stream<M> {
         let end_of_poll = tx.has_end_of_poll();
         let (rx_bursts, tx_bursts) = (Histogram::new(), Histogram::new());
         let (counts, shown) = (Counts::default(), Arc::default());
-        Stream { rx, tx, mode, counts, shown, number, rx_bursts, tx_bursts, ended: false, end_of_poll }
+        Stream {
+            rx,
+            tx,
+            mode,
+            counts,
+            shown,
+            number,
+            rx_bursts,
+            tx_bursts,
+            ended: false,
+            end_of_poll,
+            draining: false,
+        }
     }
 
     /// One turn; whether there was something to do.
     #[inline(always)]
     fn turn<const REC: bool>(&mut self, burst: &mut Burst, s: &Settings) -> bool {
+        let mut came = true;
         if M::SENDS && !self.tx.is_running() {
             return self.stopped(burst);
         }
@@ -193,14 +213,22 @@ impl<M: Mode> Stream<M> {
                 return self.stopped(burst);
             }
             if got == 0 && !M::MAKES {
-                if self.end_of_poll {
-                    self.tx.end_of_poll();
+                if M::HOLDS {
+                    self.mode.release(burst, s.burst, self.draining);
                 }
-                return false;
+                if !M::HOLDS || burst.is_empty() {
+                    if self.end_of_poll {
+                        self.tx.end_of_poll();
+                    }
+                    return false;
+                }
+                came = false;
             }
             self.counts.rx += got as u64;
         }
-        self.mode.work(burst, s.burst);
+        if came {
+            self.mode.work(burst, s.burst);
+        }
         if M::SENDS {
             let offered = self.mode.waiting(burst);
             if !M::RECEIVES && offered == 0 {
@@ -221,6 +249,27 @@ impl<M: Mode> Stream<M> {
             }
         }
         true
+    }
+
+    /// Sends what the mode still keeps when the run ends.
+    #[cold]
+    #[inline(never)]
+    fn finish(&mut self, burst: &mut Burst, s: &Settings) {
+        loop {
+            self.mode.release(burst, s.burst, true);
+            let offered = burst.len();
+            if offered == 0 {
+                return;
+            }
+            let mut sent = self.tx.tx_burst(burst);
+            if sent != offered {
+                let Stream { mode, tx, counts, shown, .. } = self;
+                sent += rest(mode, tx, burst, s, (counts, shown));
+            }
+            self.counts.offered += offered as u64;
+            self.counts.tx += sent as u64;
+            self.tx.end_of_poll();
+        }
     }
 
     /// A stream whose transmit queue is stopped is passed over; empty calls carry out what its port asks of it.
@@ -332,7 +381,11 @@ impl<M: Mode> Core<M> {
         self.rounds::<REC>(&mut burst, settings, phase, Phase::RUN);
         let cycles = cycles_between(start, rdtsc());
         let (rx_now, tx_now) = self.moved();
+        self.streams.iter_mut().for_each(|s| s.draining = true);
         self.rounds::<REC>(&mut burst, settings, phase, Phase::DRAIN);
+        if M::HOLDS {
+            self.streams.iter_mut().for_each(|s| s.finish(&mut burst, settings));
+        }
         let loop_cycles = cycles_between(start, rdtsc());
         let time = ThreadTime::now().since(&before);
         CoreRun { time, cycles, rx: rx_now - rx, tx: tx_now - tx, loop_cycles }

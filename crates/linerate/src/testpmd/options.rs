@@ -1,7 +1,7 @@
 //! The command line: options with testpmd's names and ranges.
 
 use super::{
-    modes::{ModeName, txonly::Split},
+    modes::{ModeName, noisy::NoisyForward, txonly::Split},
     tester::inject::Inject,
     topology::Topology,
 };
@@ -172,6 +172,28 @@ pub(super) struct Options {
     /// UDP ports of a made packet, 0 to 65535; one number is both
     #[arg(long, value_name = "SRC[,DST]", default_value = "9,9", value_parser = udp_ports, help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) tx_udp: (u16, u16),
+
+    /// Packets that a FIFO holds back, 0 to 1048576; 0 = none
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
+    pub(super) noisy_tx_sw_buffer_size: u32,
+    /// Milliseconds without a packet after which the FIFO is emptied, 0 to 3600000; 0 = at the end
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u32).range(0..=3_600_000), help_heading = "Noise (noisy)")]
+    pub(super) noisy_tx_sw_buffer_flushtime: u32,
+    /// MiB of memory that are looked up, 0 to 65536
+    #[arg(long, value_name = "MIB", default_value_t = 0, value_parser = value_parser!(u32).range(0..=65536), help_heading = "Noise (noisy)")]
+    pub(super) noisy_lkup_memory: u32,
+    /// Random reads a packet, 0 to 1048576
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
+    pub(super) noisy_lkup_num_reads: u32,
+    /// Random writes a packet, 0 to 1048576
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
+    pub(super) noisy_lkup_num_writes: u32,
+    /// Random reads with a write to the same place a packet, 0 to 1048576
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
+    pub(super) noisy_lkup_num_reads_writes: u32,
+    /// What noisy does to packets beside
+    #[arg(long, value_name = "MODE", default_value = "io", value_enum, help_heading = "Noise (noisy)")]
+    pub(super) noisy_forward_mode: NoisyForward,
 
     /// Show all ports each SEC seconds, 1 to 65534, instead of a line each second
     #[arg(long, value_name = "SEC", value_parser = value_parser!(u16).range(1..=65534), help_heading = "Figures")]

@@ -2,7 +2,7 @@
 
 use super::{
     error::TestpmdError,
-    modes::{ModeName, csum::CsumPlan, flowgen::FlowgenPlan, txonly::TxOnlyPlan},
+    modes::{ModeName, csum::CsumPlan, flowgen::FlowgenPlan, noisy::NoisyPlan, txonly::TxOnlyPlan},
     options::{Args, MpAlloc, Options, Switch, peer},
     tester::inject::Inject,
     topology::Topology,
@@ -48,6 +48,7 @@ pub(super) struct Plan {
     pub numa: bool,
     pub txonly: TxOnlyPlan,
     pub flowgen: FlowgenPlan,
+    pub noisy: NoisyPlan,
     pub csum: CsumPlan,
     /// Peers by port, where they are named.
     pub peers: Vec<Option<MacAddr>>,
@@ -129,6 +130,15 @@ impl Plan {
                 flows: args.flowgen_flows,
                 clones: args.flowgen_clones,
             },
+            noisy: NoisyPlan {
+                forward: args.noisy_forward_mode,
+                fifo: args.noisy_tx_sw_buffer_size,
+                flush_ms: args.noisy_tx_sw_buffer_flushtime,
+                memory: args.noisy_lkup_memory,
+                reads: args.noisy_lkup_num_reads,
+                writes: args.noisy_lkup_num_writes,
+                reads_writes: args.noisy_lkup_num_reads_writes,
+            },
             txonly: TxOnlyPlan {
                 segments: args.txpkts,
                 split: args.txsplit,
@@ -177,6 +187,9 @@ impl Plan {
         if self.makes_packets() {
             self.txonly.check(self.data_room)?;
         }
+        if self.mode == ModeName::Noisy {
+            self.noisy.check()?;
+        }
         if self.mode == ModeName::Flowgen {
             self.flowgen.check(self.data_room)?;
             if self.built_in() {
@@ -218,6 +231,11 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// The mode whose effect on the bytes of a packet this run has.
+    pub fn rewrite(&self) -> ModeName {
+        if self.mode == ModeName::Noisy { self.noisy.forward.mode() } else { self.mode }
     }
 
     /// Whether packets are made from `--txpkts`.

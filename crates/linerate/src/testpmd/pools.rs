@@ -1,6 +1,6 @@
 //! How many buffers a run needs: enough for the queues, and no more, since a small pool stays in the cache.
 
-use super::{error::TestpmdError, plan::Plan};
+use super::{error::TestpmdError, modes::ModeName, plan::Plan};
 use linerate_mbuf::Mempool;
 use linerate_mem::NumaNode;
 use linerate_port::Limits;
@@ -12,7 +12,7 @@ pub(super) struct Need {
     pub rings: u64,
     /// What the caches of all threads may keep.
     pub caches: u64,
-    /// Bursts under way.
+    /// Bursts under way, and what the FIFOs of the mode noisy hold.
     pub bursts: u64,
 }
 
@@ -34,7 +34,8 @@ impl Need {
         // A cache each for the forwarding threads and for the one that starts and ends them.
         let caches = (plan.cores.min(streams) as u64 + 1) * u64::from(plan.cache);
         let segments = if plan.makes_packets() { plan.txonly.segments.len() as u64 } else { 1 };
-        let bursts = streams as u64 * burst as u64 * segments;
+        let fifo = if plan.mode == ModeName::Noisy { u64::from(plan.noisy.fifo) } else { 0 };
+        let bursts = streams as u64 * (burst as u64 * segments + fifo);
         Need { rings, caches, bursts }
     }
 

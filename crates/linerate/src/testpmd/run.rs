@@ -17,6 +17,7 @@ use super::{
         io::Io,
         mac::Mac,
         macswap::MacSwap,
+        noisy::{Noisy, NoisyForward},
         rxonly::RxOnly,
         txonly::TxOnly,
     },
@@ -150,6 +151,7 @@ impl Job {
     pub fn begin(&mut self) -> Result<Running, TestpmdError> {
         let (csum, flowgen, txonly) = (self.plan.csum, self.plan.flowgen, self.plan.txonly.clone());
         let indexes = FlowIndexes::new(self.cores.forward.len());
+        let (noisy, scale) = (self.plan.noisy, self.clock.scale());
         match self.plan.mode {
             ModeName::Io => self.launch(|_| Ok(Io)),
             ModeName::Mac => self.launch(|s| Ok(Mac::new(s))),
@@ -163,6 +165,14 @@ impl Job {
                 self.launch(|s| FlowgenClones::new(s, &flowgen, &indexes))
             }
             ModeName::Flowgen => self.launch(|s| Flowgen::new(s, &flowgen, &indexes)),
+            ModeName::Noisy => match noisy.forward {
+                NoisyForward::Io => self.launch(|s| Ok(Noisy::new(Io, s, &noisy, scale))),
+                NoisyForward::Mac => self.launch(|s| Ok(Noisy::new(Mac::new(s), s, &noisy, scale))),
+                NoisyForward::Macswap => self.launch(|s| Ok(Noisy::new(MacSwap, s, &noisy, scale))),
+                NoisyForward::FiveTupleSwap => {
+                    self.launch(|s| Ok(Noisy::new(FiveTupleSwap, s, &noisy, scale)))
+                }
+            },
         }
     }
 

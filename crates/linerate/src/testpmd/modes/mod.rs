@@ -7,6 +7,7 @@ pub(super) mod icmpecho;
 pub(super) mod io;
 pub(super) mod mac;
 pub(super) mod macswap;
+pub(super) mod noisy;
 pub(super) mod rxonly;
 pub(super) mod txonly;
 
@@ -36,6 +37,8 @@ pub(super) enum ModeName {
     Icmpecho,
     /// UDP packets of many flows are made and sent, those received are freed
     Flowgen,
+    /// Packets wait in a FIFO and memory is read and written by chance, as by a neighbour that wears out the caches
+    Noisy,
 }
 
 impl ModeName {
@@ -51,6 +54,7 @@ impl ModeName {
             ModeName::Csum => "csum",
             ModeName::Icmpecho => "icmpecho",
             ModeName::Flowgen => "flowgen",
+            ModeName::Noisy => "noisy",
         }
     }
 

@@ -85,7 +85,8 @@ impl FrameMaker {
             | ModeName::Rxonly
             | ModeName::Txonly
             | ModeName::Icmpecho
-            | ModeName::Flowgen => {}
+            | ModeName::Flowgen
+            | ModeName::Noisy => {}
             ModeName::Csum if !mac_rewrite => {}
             ModeName::Mac | ModeName::Csum => (back.dst_mac, back.src_mac) = (way.peer, way.out),
             ModeName::Macswap => (back.dst_mac, back.src_mac) = (sent.src_mac, sent.dst_mac),

@@ -60,7 +60,7 @@ pub(in crate::testpmd) fn wire(
             } else {
                 let rewrite = plan.csum.mac_rewrite;
                 let maker =
-                    FrameMaker::expected(&way, mode, rewrite, len, seed).map_err(TestpmdError::Frame)?;
+                    FrameMaker::expected(&way, plan.rewrite(), rewrite, len, seed).map_err(TestpmdError::Frame)?;
                 Check::numbered(receiver, maker)
             };
             Ok::<_, TestpmdError>(match plan.inject {
