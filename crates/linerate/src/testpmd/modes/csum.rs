@@ -1,6 +1,9 @@
 //! The mode csum: every checksum is computed anew, in software.
 
-use super::{Requests, StreamContext};
+use super::{
+    Requests, StreamContext,
+    gather::{Front, join},
+};
 use crate::testpmd::engine::{BadChecksums, Mode};
 use linerate_mbuf::{Burst, Mbuf, OlFlags};
 use linerate_net::{
@@ -56,13 +59,13 @@ impl Mode for Csum {
             if flags.intersects(BAD) {
                 self.count_bad(flags);
             }
-            if let Some(pair) = &self.pair {
-                pair.write(m.data_mut());
-            }
             if m.segment_count() == 1 {
+                if let Some(pair) = &self.pair {
+                    pair.write(m.data_mut());
+                }
                 recompute(m.data_mut(), self.options);
             } else {
-                several_segments(m, self.options);
+                several_segments(m, self.pair.as_ref(), self.options);
             }
             Requests::NONE.apply(m);
         }
@@ -73,14 +76,24 @@ impl Mode for Csum {
     }
 }
 
-/// The headers lie in the first segment, which is changed while the others are read: they are apart meanwhile.
+/// Headers that lie in the first segment are changed there while the others are read, apart meanwhile; others are
+/// changed in a copy.
 #[cold]
 #[inline(never)]
-fn several_segments(m: &mut Mbuf, options: CsumOptions) {
-    let Ok(rest) = m.split_off(1) else { return };
-    recompute_segments(m.data_mut(), rest.segments(), options);
-    // What was one packet fits one packet.
-    if let Err((_, rest)) = m.chain(rest) {
-        drop(rest);
+fn several_segments(m: &mut Mbuf, pair: Option<&MacPair>, options: CsumOptions) {
+    if let Some(mut front) = Front::of(m) {
+        let rest = front.rest(m);
+        if let Some(pair) = pair {
+            pair.write(front.bytes());
+        }
+        recompute_segments(front.bytes(), rest, options);
+        front.write_back(m);
+        return;
     }
+    let Ok(rest) = m.split_off(1) else { return };
+    if let Some(pair) = pair {
+        pair.write(m.data_mut());
+    }
+    recompute_segments(m.data_mut(), rest.segments(), options);
+    join(m, rest);
 }

@@ -1,6 +1,6 @@
 //! The mode 5tswap: a packet is turned round, addresses and ports of all layers.
 
-use super::Requests;
+use super::{Requests, gather::gathered};
 use crate::testpmd::engine::Mode;
 use linerate_mbuf::Burst;
 use linerate_net::swap::five_tuple_swap;
@@ -13,7 +13,11 @@ impl Mode for FiveTupleSwap {
     #[inline(always)]
     fn work(&mut self, burst: &mut Burst, _max: usize) {
         for m in burst.as_mut_slice() {
-            five_tuple_swap(m.data_mut());
+            if m.segment_count() == 1 {
+                five_tuple_swap(m.data_mut());
+            } else {
+                gathered(m, five_tuple_swap);
+            }
             Requests::NONE.apply(m);
         }
     }

@@ -1,6 +1,6 @@
 //! The mode mac: both MAC addresses are those of the way out.
 
-use super::{Requests, StreamContext};
+use super::{Requests, StreamContext, gather::gathered};
 use crate::testpmd::engine::Mode;
 use linerate_mbuf::Burst;
 use linerate_net::swap::MacPair;
@@ -19,7 +19,11 @@ impl Mode for Mac {
     #[inline(always)]
     fn work(&mut self, burst: &mut Burst, _max: usize) {
         for m in burst.as_mut_slice() {
-            self.0.write(m.data_mut());
+            if m.segment_count() == 1 {
+                self.0.write(m.data_mut());
+            } else {
+                gathered(m, |front| self.0.write(front));
+            }
             Requests::NONE.apply(m);
         }
     }

@@ -1,6 +1,6 @@
 //! The mode macswap: source and destination MAC address change places.
 
-use super::Requests;
+use super::{Requests, gather::gathered};
 use crate::testpmd::engine::Mode;
 use linerate_mbuf::Burst;
 use linerate_net::swap::mac_swap;
@@ -13,7 +13,11 @@ impl Mode for MacSwap {
     #[inline(always)]
     fn work(&mut self, burst: &mut Burst, _max: usize) {
         for m in burst.as_mut_slice() {
-            mac_swap(m.data_mut());
+            if m.segment_count() == 1 {
+                mac_swap(m.data_mut());
+            } else {
+                gathered(m, mac_swap);
+            }
             Requests::NONE.apply(m);
         }
     }

@@ -3,6 +3,7 @@
 pub(super) mod csum;
 pub(super) mod five_tuple;
 pub(super) mod flowgen;
+mod gather;
 pub(super) mod icmpecho;
 pub(super) mod io;
 pub(super) mod mac;

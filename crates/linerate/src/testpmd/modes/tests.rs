@@ -192,6 +192,52 @@ fn csum_works_over_segment_borders() {
     assert_eq!(pool.counts().held, 0);
 }
 
+/// What a mode makes of a packet cut into segments of up to `size` bytes.
+fn cut_through(mut mode: impl Mode, frame: &[u8], size: usize) -> Vec<u8> {
+    let pool = pool();
+    let mut parts = frame.chunks(size);
+    let mut m = pool.alloc_filled(parts.next().unwrap()).unwrap();
+    parts.for_each(|p| m.chain(pool.alloc_filled(p).unwrap()).unwrap());
+    let segments = m.segment_count();
+    let mut burst = Burst::new();
+    burst.push(m).unwrap();
+    mode.work(&mut burst, 1);
+    let m = &burst.as_slice()[0];
+    assert_eq!((m.segment_count(), m.len() as usize), (segments, frame.len()), "{size}");
+    let out = m.segments().flatten().copied().collect();
+    burst.free_all();
+    assert_eq!(pool.counts().held, 0);
+    out
+}
+
+#[test]
+fn what_a_mode_does_does_not_depend_on_where_a_segment_ends() {
+    let flow = UdpFlow::txonly(MacAddr::new([2, 1, 1, 1, 1, 1]), MacAddr::new([2, 2, 2, 2, 2, 2]));
+    let mut frame = vec![0; 700];
+    let payload: Vec<u8> = (0..658).map(|b| (b * 7) as u8).collect();
+    UdpTemplate::new(&flow, 700).unwrap().build(&mut frame, &payload).unwrap();
+    let mut bad = frame.clone();
+    bad[25] ^= 0x11;
+    bad[41] ^= 0x11;
+    let context = stream(&pool());
+    let wanted = [
+        through(Mac::new(&context), &[frame.clone()]).remove(0),
+        through(MacSwap, &[frame.clone()]).remove(0),
+        through(FiveTupleSwap, &[frame.clone()]).remove(0),
+        through(csum(true), &[bad.clone()]).remove(0),
+    ];
+    assert!(wanted.iter().all(|w| *w != frame && *w != bad));
+    for size in (1..60).chain([100, 255, 256, 257, 300, 699]) {
+        let got = [
+            cut_through(Mac::new(&context), &frame, size),
+            cut_through(MacSwap, &frame, size),
+            cut_through(FiveTupleSwap, &frame, size),
+            cut_through(csum(true), &bad, size),
+        ];
+        assert_eq!(got, wanted, "segments of {size}");
+    }
+}
+
 #[test]
 fn csum_counts_what_the_port_flagged() {
     let pool = pool();
