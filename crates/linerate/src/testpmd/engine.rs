@@ -16,6 +16,7 @@ use std::{
         Arc,
         atomic::{AtomicU8, Ordering::Relaxed},
     },
+    time::{Duration, Instant},
 };
 
 /// What a mode does with the packets of one burst.
@@ -141,7 +142,12 @@ pub(super) struct Shown {
     pub ended: Counter,
     /// 1 when one of its queues is stopped.
     pub stopped: Counter,
+    /// Rounds of its core in which its queues ran, counted now and then; [`ENDED`] when there will be no more.
+    pub turns: Counter,
 }
+
+/// The turns of a stream whose core has ended.
+pub(super) const ENDED: u64 = 1 << 63;
 
 /// What a stream has counted.
 #[derive(Clone, Debug, Default)]
@@ -171,6 +177,8 @@ pub(super) struct Stream<M> {
     pub number: usize,
     pub rx_bursts: Histogram,
     pub tx_bursts: Histogram,
+    /// How far the run is: whoever waits looks whether it still may.
+    pub phase: Arc<Phase>,
     ended: bool,
     end_of_poll: bool,
     /// Nothing new is made any more.
@@ -181,7 +189,7 @@ impl<M: Mode> Stream<M> {
     pub fn new(number: usize, rx: RxQueue, mut tx: TxQueue, mode: M) -> Self {
         let end_of_poll = tx.has_end_of_poll();
         let (rx_bursts, tx_bursts) = (Histogram::new(), Histogram::new());
-        let (counts, shown) = (Counts::default(), Arc::default());
+        let (counts, shown, phase) = (Counts::default(), Arc::default(), Arc::new(Phase::new()));
         Stream {
             rx,
             tx,
@@ -191,6 +199,7 @@ impl<M: Mode> Stream<M> {
             number,
             rx_bursts,
             tx_bursts,
+            phase,
             ended: false,
             end_of_poll,
             draining: false,
@@ -236,8 +245,9 @@ impl<M: Mode> Stream<M> {
             }
             let mut sent = self.mode.send(&mut self.tx, burst);
             if sent != offered {
-                let Stream { mode, tx, counts, shown, .. } = self;
-                sent += rest(mode, tx, burst, s, (counts, shown));
+                let Stream { mode, tx, counts, shown, phase, .. } = self;
+                let stop = || phase.get() == Phase::STOP;
+                sent += rest(mode, tx, burst, s, (counts, shown, &stop));
             }
             self.counts.offered += offered as u64;
             self.counts.tx += sent as u64;
@@ -263,8 +273,9 @@ impl<M: Mode> Stream<M> {
             }
             let mut sent = self.tx.tx_burst(burst);
             if sent != offered {
-                let Stream { mode, tx, counts, shown, .. } = self;
-                sent += rest(mode, tx, burst, s, (counts, shown));
+                let Stream { mode, tx, counts, shown, phase, .. } = self;
+                let stop = || phase.get() == Phase::STOP;
+                sent += rest(mode, tx, burst, s, (counts, shown, &stop));
             }
             self.counts.offered += offered as u64;
             self.counts.tx += sent as u64;
@@ -292,16 +303,29 @@ impl<M: Mode> Stream<M> {
         self.ended
     }
 
-    /// Sends `bursts` bursts of packets made by `maker` before forwarding begins (`--tx-first`).
-    pub fn send_first(&mut self, maker: &mut impl Mode, bursts: u32, s: &Settings) {
+    /// Tells the tester that its core takes turns, and whether this stream has its part of them.
+    fn show_turns(&self, turns: u64) {
+        let runs = (!M::RECEIVES || self.rx.is_running()) && (!M::SENDS || self.tx.is_running());
+        self.shown.stopped.set((!runs).into());
+        if runs {
+            self.shown.turns.add(turns);
+        }
+    }
+
+    /// Sends `bursts` bursts of packets made by `maker` before forwarding begins (`--tx-first`), or fewer when
+    /// `stop` says that the run is to end.
+    pub fn send_first(&mut self, maker: &mut impl Mode, bursts: u32, s: &Settings, stop: &dyn Fn() -> bool) {
         let mut burst = Burst::new();
         for _ in 0..bursts {
+            if stop() {
+                return;
+            }
             maker.work(&mut burst, s.burst);
             let offered = burst.len();
             let mut sent = self.tx.tx_burst(&mut burst);
             if sent != offered {
                 let Stream { tx, counts, shown, .. } = self;
-                sent += rest(maker, tx, &mut burst, s, (counts, shown));
+                sent += rest(maker, tx, &mut burst, s, (counts, shown, stop));
             }
             self.counts.offered += offered as u64;
             self.counts.tx += sent as u64;
@@ -310,7 +334,11 @@ impl<M: Mode> Stream<M> {
     }
 }
 
-/// Offers the rest of what `mode` sends again if that is wanted, and drops what is left; packets sent.
+/// How long packets are offered again when the run is to end.
+const GRACE: Duration = Duration::from_millis(10);
+
+/// Offers the rest of what `mode` sends again if that is wanted, and drops what is left; packets sent. When `stop`
+/// says that the run is to end it goes on for no longer than [`GRACE`], whatever the delay between two offers.
 #[cold]
 #[inline(never)]
 fn rest<M: Mode>(
@@ -318,17 +346,22 @@ fn rest<M: Mode>(
     tx: &mut TxQueue,
     burst: &mut Burst,
     s: &Settings,
-    (counts, shown): (&mut Counts, &Shown),
+    (counts, shown, stop): (&mut Counts, &Shown, &dyn Fn() -> bool),
 ) -> usize {
     let mut sent = 0;
+    let begun = (s.retries > 0).then(Instant::now);
+    let over = || stop() && begun.is_some_and(|b| b.elapsed() > GRACE);
     for _ in 0..s.retries {
         let from = rdtsc();
-        while cycles_between(from, rdtsc()) < s.retry_cycles {
+        while cycles_between(from, rdtsc()) < s.retry_cycles && !over() {
             hint::spin_loop();
         }
         sent += mode.send(tx, burst);
         if mode.waiting(burst) == 0 {
             return sent;
+        }
+        if over() {
+            break;
         }
     }
     let left = mode.waiting(burst);
@@ -386,6 +419,7 @@ impl<M: Mode> Core<M> {
         if M::HOLDS {
             self.streams.iter_mut().for_each(|s| s.finish(&mut burst, settings));
         }
+        self.streams.iter().for_each(|s| s.shown.turns.set(ENDED));
         let loop_cycles = cycles_between(start, rdtsc());
         let time = ThreadTime::now().since(&before);
         CoreRun { time, cycles, rx: rx_now - rx, tx: tx_now - tx, loop_cycles }
@@ -401,7 +435,7 @@ impl<M: Mode> Core<M> {
         // What makes packets makes none any more while the rest drains.
         let forwards = M::RECEIVES && !M::MAKES || now == Phase::RUN;
         let mut last = rdtsc();
-        let mut looks = LOOK;
+        let (mut looks, mut shows) = (LOOK, LOOK);
         while phase.get() == now {
             let mut worked = false;
             if forwards {
@@ -428,6 +462,11 @@ impl<M: Mode> Core<M> {
                     last = rdtsc();
                 }
             }
+            shows -= 1;
+            if shows == 0 {
+                shows = LOOK;
+                self.show_turns();
+            }
             if !worked {
                 looks -= 1;
                 if looks == 0 {
@@ -438,6 +477,12 @@ impl<M: Mode> Core<M> {
                 }
             }
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn show_turns(&self) {
+        self.streams.iter().for_each(|s| s.show_turns(LOOK.into()));
     }
 
     #[cold]
@@ -503,6 +548,45 @@ mod tests {
         // One cell a burst, of what was taken of it in all.
         assert_eq!(s.tx_bursts.cells().collect::<Vec<_>>(), [(8, 1), (32, 1)]);
         assert_eq!(s.rx_bursts.cells().collect::<Vec<_>>(), [(32, 2)]);
+    }
+
+    #[test]
+    fn a_wait_between_offers_ends_with_the_run() {
+        let pool = Mempool::builder("engine", 4096).build().unwrap();
+        let (mut from, mut to) = (port("null", &pool), port("ring:engine_wait,size=1", &pool));
+        let mut s = stream(&mut from, &mut to, Io);
+        let settings = Settings { retries: 65535, retry_cycles: u64::MAX, ..SETTINGS };
+        let begun = Instant::now();
+        let phase = s.phase.clone();
+        let stopper = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(5));
+            phase.set(Phase::STOP);
+        });
+        assert!(s.turn::<false>(&mut Burst::new(), &settings));
+        stopper.join().unwrap();
+        assert!(begun.elapsed() >= GRACE);
+        assert_eq!((s.counts.tx, s.counts.dropped), (1, 31));
+        // Nor do the packets that are sent before the run hold it up.
+        s.send_first(&mut Io, 4, &settings, &|| true);
+        assert_eq!(s.counts.offered, 32);
+    }
+
+    #[test]
+    fn a_core_shows_its_turns_and_that_it_has_ended() {
+        let pool = Mempool::builder("engine", 1024).build().unwrap();
+        let (mut a, mut b) = (port("null:no-rx=1", &pool), port("null", &pool));
+        let mut core = Core { streams: vec![stream(&mut a, &mut b, Io)], tester: None };
+        core.show_turns();
+        assert_eq!(core.streams[0].shown.turns.get(), 64);
+        a.set_rx_queue_running(QueueId(0), false).unwrap();
+        core.streams[0].turn::<false>(&mut Burst::new(), &SETTINGS);
+        core.show_turns();
+        let shown = &core.streams[0].shown;
+        assert_eq!((shown.turns.get(), shown.stopped.get()), (64, 1));
+        let phase = Phase::new();
+        phase.set(Phase::STOP);
+        core.run(&SETTINGS, &phase);
+        assert_eq!(core.streams[0].shown.turns.get(), ENDED);
     }
 
     #[test]

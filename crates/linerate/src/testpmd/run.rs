@@ -50,8 +50,8 @@ use std::{
 const TICK: Duration = Duration::from_millis(20);
 /// Seconds without a packet after which it is said why.
 const SILENCE: u64 = 3;
-/// How long frames may take to arrive after the sources have stopped.
-const DRAIN: Duration = Duration::from_secs(2);
+/// How long frames may take to arrive after the sources have stopped: a forwarder that is not scheduled is waited for.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// What the watcher sees of a stream.
 #[derive(Clone, Debug)]
@@ -200,7 +200,7 @@ impl Job {
         if self.plan.tx_first > 0 {
             for s in &mut streams {
                 let mut maker = TxOnly::new(&self.context(s.number, 0), &self.plan.txonly)?;
-                s.send_first(&mut maker, self.plan.tx_first, &settings);
+                s.send_first(&mut maker, self.plan.tx_first, &settings, &|| self.signals.stop());
             }
         }
         let tester = match self.tester_pool.clone() {

@@ -68,9 +68,15 @@ impl Threads {
             phase: phase.clone(),
             broken: broken.clone(),
         };
+        if let Some(tester) = &mut tester {
+            tester.watch(streams.iter().map(|s| s.shown.clone()).collect());
+        }
         let own_core = cores.tester;
         let main = thread::current();
-        let mut streams = streams.into_iter();
+        let mut streams = streams.into_iter().map(|mut s| {
+            s.phase = phase.clone();
+            s
+        });
         for (index, part) in parts.into_iter().enumerate() {
             let core = cores.forward[index];
             let shared = if index == 0 && own_core.is_none() { tester.take() } else { None };

@@ -20,15 +20,19 @@ use frames::{FrameMaker, Way};
 use source::Source;
 pub(super) use {source::WINDOW, wire::wire};
 
-use super::engine::Phase;
+use super::engine::{ENDED, Phase, Shown};
+use crossbeam_utils::CachePadded;
 use linerate_mem::{CycleScale, cycles_between, rdtsc};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-/// Nothing having come for so long, nothing more will.
+/// Nothing having come for so long, while the forwarder took [`QUIET_TURNS`], nothing more will.
 const QUIET_NS: u64 = 100_000_000;
+/// Rounds in which a forwarder empties a full ring, even packet by packet. A forwarder that is not scheduled takes
+/// none, and what it has not got to yet is not lost, however long that lasts.
+const QUIET_TURNS: u64 = 2048;
 
 /// What the tester has counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -96,16 +100,39 @@ impl Lane {
 #[derive(Debug)]
 pub(super) struct Tester {
     lanes: Vec<Lane>,
+    /// What the lanes' streams show: one for each, or none where the forwarder is not watched.
+    shown: Vec<Arc<CachePadded<Shown>>>,
+    /// The streams' turns when nothing came for the first time since something came.
+    marks: Vec<u64>,
     scale: CycleScale,
     /// When something came last.
     last: u64,
+    /// Something came, and `marks` are older.
+    came: bool,
+    /// Nothing seems to come any more; one more empty turn, begun after that was seen, makes it certain.
+    sure: bool,
     /// Set when it has stopped and nothing more is on its way.
     done: Arc<AtomicBool>,
 }
 
 impl Tester {
     fn new(lanes: Vec<Lane>, scale: CycleScale) -> Self {
-        Tester { lanes, scale, last: rdtsc(), done: Arc::default() }
+        let (shown, marks) = (Vec::new(), Vec::new());
+        Tester { lanes, shown, marks, scale, last: rdtsc(), came: true, sure: false, done: Arc::default() }
+    }
+
+    /// Watches the turns of the streams, in the order of the lanes: what they have not got to yet is waited for.
+    pub fn watch(&mut self, shown: Vec<Arc<CachePadded<Shown>>>) {
+        self.shown = shown;
+    }
+
+    /// Whether a lane's forwarder has had its turns since nothing came; in `drain` one that is stopped has none to
+    /// come.
+    fn had_turns(&self, lane: usize, drain: bool) -> bool {
+        let Some(shown) = self.shown.get(lane) else { return true };
+        let turns = shown.turns.get();
+        let since = turns.saturating_sub(self.marks.get(lane).copied().unwrap_or(turns));
+        turns >= ENDED || since >= QUIET_TURNS || drain && shown.stopped.get() != 0
     }
 
     /// Set when the run drains and nothing more is on its way.
@@ -144,17 +171,32 @@ impl Tester {
     fn idle(&mut self, phase: u8) {
         let outstanding: u64 = self.lanes.iter().map(Lane::outstanding).sum();
         let blind = self.lanes.iter().any(|l| l.source.is_none());
-        let quiet = self.scale.cycles_to_ns(cycles_between(self.last, rdtsc())) > QUIET_NS;
+        if std::mem::take(&mut self.came) {
+            self.marks.clear();
+            self.marks.extend(self.shown.iter().map(|s| s.turns.get()));
+            self.sure = false;
+        }
+        let late = self.scale.cycles_to_ns(cycles_between(self.last, rdtsc())) > QUIET_NS;
+        let had = |n| self.had_turns(n, phase == Phase::DRAIN);
+        let seems = late
+            && if phase == Phase::DRAIN {
+                (0..self.lanes.len()).all(had)
+            } else {
+                (0..self.lanes.len()).any(had)
+            };
+        let quiet = seems && std::mem::replace(&mut self.sure, seems);
         if phase == Phase::DRAIN && (quiet || outstanding == 0 && !blind && !self.holds()) {
             self.done.store(true, Relaxed);
         } else if phase == Phase::RUN && quiet {
             // Whatever is still out is lost; go on without it.
-            for lane in &mut self.lanes {
-                if let Some(source) = &mut lane.source {
+            for n in 0..self.lanes.len() {
+                if self.had_turns(n, false)
+                    && let Some(source) = &mut self.lanes[n].source
+                {
                     source.give_up();
                 }
             }
-            self.last = rdtsc();
+            (self.last, self.came) = (rdtsc(), true);
         }
     }
 
@@ -179,7 +221,7 @@ impl Tester {
             }
         }
         if came > 0 {
-            self.last = rdtsc();
+            (self.last, self.came) = (rdtsc(), true);
         } else {
             self.idle(phase);
         }
@@ -292,6 +334,47 @@ mod tests {
             held.take().into_iter().for_each(|m| out.push(m).unwrap());
         });
         assert_eq!((c.reordered, c.lost, c.corrupt), (1, 0, 0));
+    }
+
+    // A forwarder that the machine does not let run has lost nothing.
+    #[test]
+    fn frames_are_given_up_only_when_the_forwarder_has_had_its_turns() {
+        let pool = Mempool::builder("t_idle", 4096).build().unwrap();
+        let spec = "ring:t_turns,far=1".parse().unwrap();
+        let mut port = linerate_drivers::open(&spec, PortId(0), Clock::real()).unwrap();
+        port.configure(PortConfig::default()).unwrap();
+        port.rx_queue_setup(QueueId(0), RxQueueConfig::new(&pool)).unwrap();
+        port.tx_queue_setup(QueueId(0), TxQueueConfig::default()).unwrap();
+        port.start().unwrap();
+        let (sender, receiver) = far_end("t_turns", 0).unwrap();
+        let mac = MacAddr::new(port.info().mac.0);
+        let way =
+            Way { stream: 0, tester: MacAddr::new([2; 6]), near: mac, out: mac, peer: MacAddr::peer(0) };
+        let source = Source::new(sender, FrameMaker::sent(&way, ModeName::Io, 64, 1).unwrap(), &pool);
+        let check = Check::numbered(receiver, FrameMaker::expected(&way, ModeName::Io, true, 64, 1).unwrap());
+        let mut tester =
+            Tester::new(vec![Lane { source: Some(source), check: Some(check) }], Clock::real().scale());
+        let (shown, done) = (Arc::<CachePadded<Shown>>::default(), tester.done());
+        tester.watch(vec![shown.clone()]);
+        let quiet = std::time::Duration::from_nanos(QUIET_NS + QUIET_NS / 10);
+        let sent = |t: &Tester| t.counts().sent;
+        (0..2000).for_each(|_| tester.turn(Phase::RUN));
+        assert_eq!(sent(&tester), WINDOW);
+        std::thread::sleep(quiet);
+        (0..100).for_each(|_| tester.turn(Phase::RUN));
+        assert_eq!(sent(&tester), WINDOW, "it has had no turn");
+        shown.turns.set(QUIET_TURNS);
+        (0..100).for_each(|_| tester.turn(Phase::RUN));
+        assert_eq!(sent(&tester), 2 * WINDOW, "it has had its turns, and they are lost");
+        std::thread::sleep(quiet);
+        (0..100).for_each(|_| tester.turn(Phase::DRAIN));
+        assert!(!done.load(Relaxed));
+        shown.turns.set(2 * QUIET_TURNS);
+        (0..2).for_each(|_| tester.turn(Phase::DRAIN));
+        assert!(done.load(Relaxed));
+        assert_eq!(tester.counts().lost, 2 * WINDOW);
+        drop(tester);
+        port.stop().unwrap();
     }
 
     #[test]

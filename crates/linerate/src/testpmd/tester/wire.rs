@@ -59,8 +59,8 @@ pub(in crate::testpmd) fn wire(
                 Check::made(receiver, *TxOnly::new(context, &plan.txonly)?.headers())
             } else {
                 let rewrite = plan.csum.mac_rewrite;
-                let maker =
-                    FrameMaker::expected(&way, plan.rewrite(), rewrite, len, seed).map_err(TestpmdError::Frame)?;
+                let maker = FrameMaker::expected(&way, plan.rewrite(), rewrite, len, seed)
+                    .map_err(TestpmdError::Frame)?;
                 Check::numbered(receiver, maker)
             };
             Ok::<_, TestpmdError>(match plan.inject {
