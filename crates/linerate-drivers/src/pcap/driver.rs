@@ -6,19 +6,19 @@ use linerate_port::{
     TxDriver, TxOffloads,
 };
 use std::{
-    fs::Metadata,
     io,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
+use super::claim::{Claim, Taken};
 use super::error::FileError;
 use super::file::{FileRx, NoRx};
 use super::fill::Buffers;
 use super::format::{
     CaptureFormat, CaptureInput, CaptureReader, MAX_CAPTURED, PcapError, Resolution, WriterOptions,
 };
-use super::output::Output;
+use super::output::{Output, Refused};
 use super::packets::{Packets, memory_limit};
 use super::replay::ReplayRx;
 use super::tx::{DropTx, FileTx};
@@ -82,6 +82,7 @@ struct PcapPort {
 #[derive(Debug)]
 struct RxFile {
     path: PathBuf,
+    claim: Arc<Claim>,
     /// Opened and looked at with the port; the first queue made of it takes it.
     reader: Option<CaptureReader<CaptureInput>>,
 }
@@ -131,39 +132,41 @@ fn open(spec: &PortSpec, context: DriverContext) -> Result<Box<dyn PortDriver>, 
         }
     }
     // First all that is read, so that nothing is created for a port that cannot be made.
-    let rx = rx.into_iter().map(|f| open_rx(f.into(), &context)).collect::<Result<Vec<_>, _>>()?;
-    let mut seen: Vec<(&Path, &str, Metadata)> = Vec::new();
-    for f in &rx {
-        seen.extend(f.path.metadata().ok().map(|m| (&*f.path, RX, m)));
-    }
-    let mut outputs = Vec::new();
-    for path in tx.into_iter().map(PathBuf::from) {
-        let file = open_tx(&path, &context)?;
-        outputs.push(TxFile { path, file });
-    }
-    for f in &mut outputs {
-        let Ok(m) = f.file.file().metadata() else { continue };
-        let same = seen.iter().find(|(_, _, n)| m.is_file() && (m.dev(), m.ino()) == (n.dev(), n.ino()));
-        if let Some((path, key, _)) = same {
-            let what = format!("{TX}={} is the same file as {key}={}", f.path.display(), path.display());
-            return Err(spec.bad_value(TX, what, "write to another file").into());
-        }
-        seen.push((&f.path, TX, m));
-    }
+    let rx = rx.into_iter().map(|f| open_rx(f.into(), spec, &context)).collect::<Result<Vec<_>, _>>()?;
+    let tx = tx.into_iter().map(|f| open_tx(f.into(), spec, &context)).collect::<Result<Vec<_>, _>>()?;
     let options = WriterOptions { format: None, resolution, snaplen };
     let mac = MacAddress([2, 0x70, 0x63, 0x61, (context.port.0 >> 8) as u8, context.port.0 as u8]);
     let (name, events) = (spec.name(), context.events);
-    Ok(Box::new(PcapPort { name, mac, events, infinite, rx, tx: outputs, options }))
+    Ok(Box::new(PcapPort { name, mac, events, infinite, rx, tx, options }))
 }
 
-fn open_rx(path: PathBuf, context: &DriverContext) -> Result<RxFile, PortError> {
-    let reader = CaptureReader::open(&path).map_err(|e| FileError::new(&path, e).at(context.port))?;
-    Ok(RxFile { path, reader: Some(reader) })
+fn open_rx(path: PathBuf, spec: &PortSpec, context: &DriverContext) -> Result<RxFile, PortError> {
+    let fail = |e| FileError::new(&path, e).at(context.port);
+    let reader = CaptureReader::open(&path).map_err(fail)?;
+    let metadata = reader.input().file().metadata();
+    let metadata = metadata.map_err(|source| fail(PcapError::Open { path: path.clone(), source }))?;
+    let claim = Claim::new(&metadata, false, &path, context.port);
+    let claim = Arc::new(claim.map_err(|taken| same_file(spec, RX, &path, &taken, context))?);
+    Ok(RxFile { path, claim, reader: Some(reader) })
 }
 
-/// Opens a file to write and leaves what is in it: that goes when the queue starts.
-fn open_tx(path: &Path, context: &DriverContext) -> Result<Output, PortError> {
-    Output::open(path).map_err(|source| create_error(path, source).at(context.port))
+/// Opens a file to write and leaves what is in it: that goes with the first write.
+fn open_tx(path: PathBuf, spec: &PortSpec, context: &DriverContext) -> Result<TxFile, PortError> {
+    match Output::open(&path, context.port) {
+        Ok(file) => Ok(TxFile { path, file }),
+        Err(Refused::System(e)) => Err(create_error(&path, e).at(context.port)),
+        Err(Refused::Taken(taken)) => Err(same_file(spec, TX, &path, &taken, context)),
+    }
+}
+
+/// A file that is written can have no other use.
+fn same_file(spec: &PortSpec, key: &str, path: &Path, taken: &Taken, context: &DriverContext) -> PortError {
+    let other = if taken.writes { TX } else { RX };
+    let of = if taken.port == context.port { String::new() } else { format!(" of port {}", taken.port) };
+    let what = format!("{key}={} is the same file as {other}={}{of}", path.display(), taken.path.display());
+    let hint =
+        if key == TX { "write to another file" } else { "receive from a copy, or write to another file" };
+    spec.bad_value(key, what, hint).into()
 }
 
 fn create_error(path: &Path, source: io::Error) -> FileError {
@@ -223,6 +226,7 @@ impl PortDriver for PcapPort {
                 self.events.clone(),
                 file.path.clone(),
                 reader,
+                file.claim.clone(),
             )));
         }
         let loaded = Packets::load(&file.path, &mut reader, memory_limit(), buffers.longest(), buffers.stamp);

@@ -6,6 +6,7 @@ use linerate_port::{
 };
 use std::{path::PathBuf, sync::Arc};
 
+use super::claim::Claim;
 use super::error::FileError;
 use super::fill::Buffers;
 use super::format::{CaptureInput, CaptureReader};
@@ -23,6 +24,7 @@ pub(super) struct FileRx {
     queue: QueueId,
     path: PathBuf,
     reader: CaptureReader<CaptureInput>,
+    _claim: Arc<Claim>,
     /// The end was reached, or something that cannot be read.
     ended: bool,
 }
@@ -44,9 +46,21 @@ impl FileRx {
         events: EventSink,
         path: PathBuf,
         reader: CaptureReader<CaptureInput>,
+        claim: Arc<Claim>,
     ) -> Self {
         let (counters, program, queue) = (context.counters, context.program, context.queue);
-        FileRx { buffers, counters, program, screen: None, events, queue, path, reader, ended: false }
+        FileRx {
+            buffers,
+            counters,
+            program,
+            screen: None,
+            events,
+            queue,
+            path,
+            reader,
+            _claim: claim,
+            ended: false,
+        }
     }
 
     /// Gives the next packet of the file to `give`, unless it cannot be received.

@@ -4,7 +4,7 @@ use linerate_mbuf::{Burst, Mbuf, Packet, Segments, SharedMbuf};
 use linerate_mem::Clock;
 use linerate_port::{EventSink, PortError, QueueId, TxContext, TxDriver, stats::SharedTx};
 use std::{
-    io::Seek,
+    cell::Cell,
     path::PathBuf,
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -88,10 +88,13 @@ pub(super) struct FileTx {
     queue: QueueId,
     path: PathBuf,
     options: WriterOptions,
-    /// The file until the first start, which empties it.
+    /// The file until the first start.
     file: Option<Output>,
     writer: Option<CaptureWriter<Output>>,
     times: TimeBase,
+    running: bool,
+    /// Somebody polls this queue, or did.
+    taken: Cell<bool>,
     /// The last write failed and that was told.
     failing: bool,
     /// Packets that were counted as sent, could not be written, and were counted as errors for that.
@@ -119,6 +122,8 @@ impl FileTx {
             file,
             writer,
             times,
+            running: false,
+            taken: Cell::new(false),
             failing: false,
             stuck: 0,
         }
@@ -184,26 +189,23 @@ fn time_base(clock: &Clock) -> TimeBase {
 impl TxDriver for FileTx {
     fn start(&mut self) -> Result<(), PortError> {
         self.times = time_base(&self.clock);
-        let Some(mut file) = self.file.take() else { return Ok(()) };
-        let fail = |source| {
-            let path = self.path.clone();
-            FileError::Open(PcapError::Create { path, source }).at(self.events.port())
-        };
-        // Only now: a port that is never started empties nothing. Pipes and devices have no length.
-        let named = self.path.as_os_str() != "-";
-        if named && file.file().metadata().map_err(fail)?.is_file() {
-            let file = file.file();
-            file.set_len(0).and_then(|()| file.rewind()).map_err(fail)?;
+        if let Some(file) = self.file.take() {
+            // Into the buffer only: the file is emptied by the first write.
+            let writer = CaptureWriter::new(file, &self.options);
+            self.writer = Some(writer.map_err(|e| FileError::new(&self.path, e).at(self.events.port()))?);
         }
-        let writer = CaptureWriter::new(file, &self.options);
-        self.writer = Some(writer.map_err(|e| FileError::new(&self.path, e).at(self.events.port()))?);
+        self.running = true;
         Ok(())
     }
 
     fn stop(&mut self) {
-        if let Some(writer) = &mut self.writer
-            && let Err(e) = writer.flush()
-        {
+        self.running = false;
+        let Some(writer) = &mut self.writer else { return };
+        if writer.records() == 0 && !self.taken.get() && writer.sink().is_some_and(Output::is_old) {
+            // Nobody polled this queue: the run ended before it began, and an old capture stays.
+            return;
+        }
+        if let Err(e) = writer.flush() {
             let stuck = match &e {
                 PcapError::Write { unwritten, .. } => *unwritten,
                 _ => 0,
@@ -214,11 +216,31 @@ impl TxDriver for FileTx {
         }
     }
 
+    /// Nothing is to be done then; whoever polls asks that before the first turn.
+    fn has_end_of_poll(&self) -> bool {
+        self.taken.set(true);
+        false
+    }
+
     fn tx_burst(&mut self, burst: &mut Burst<Mbuf>) -> usize {
         self.write_all(burst)
     }
 
     fn tx_burst_shared(&mut self, burst: &mut Burst<SharedMbuf>) -> usize {
         self.write_all(burst)
+    }
+}
+
+impl Drop for FileTx {
+    /// What could not be written was counted and told; the writer's own end would tell it again.
+    fn drop(&mut self) {
+        if self.running {
+            self.stop();
+        }
+        match self.writer.take() {
+            Some(writer) if self.failing => drop(writer.finish()),
+            Some(writer) => writer.abandon(),
+            None => {}
+        }
     }
 }

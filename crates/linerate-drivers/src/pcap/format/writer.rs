@@ -226,6 +226,16 @@ impl<W: Write> CaptureWriter<W> {
         }
     }
 
+    /// Ends without writing what is buffered, and without a word of it.
+    pub fn abandon(mut self) {
+        self.sink = None;
+    }
+
+    /// Where the bytes go.
+    pub(in crate::pcap) fn sink(&self) -> Option<&W> {
+        self.sink.as_ref()
+    }
+
     /// Packets accepted so far.
     pub fn records(&self) -> u64 {
         self.records
