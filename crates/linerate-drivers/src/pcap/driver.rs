@@ -3,7 +3,7 @@
 use linerate_port::{
     Capabilities, DriverContext, DriverEntry, EventSink, KeyInfo, Limits, LinkCause, MacAddress, PortConfig,
     PortDriver, PortError, PortInfo, PortSpec, RssTypes, RxContext, RxDriver, RxOffloads, TxContext,
-    TxDriver, TxOffloads,
+    TxDriver, TxOffloads, Xstat, stats::Counter,
 };
 use std::{
     io,
@@ -76,6 +76,8 @@ struct PcapPort {
     infinite: bool,
     rx: Vec<RxFile>,
     tx: Vec<TxFile>,
+    /// Frames that no buffer holds, a counter a queue.
+    too_long: Vec<Arc<Counter>>,
     options: WriterOptions,
 }
 
@@ -137,7 +139,16 @@ fn open(spec: &PortSpec, context: DriverContext) -> Result<Box<dyn PortDriver>, 
     let options = WriterOptions { format: None, resolution, snaplen };
     let mac = MacAddress([2, 0x70, 0x63, 0x61, (context.port.0 >> 8) as u8, context.port.0 as u8]);
     let (name, events) = (spec.name(), context.events);
-    Ok(Box::new(PcapPort { name, mac, events, infinite, rx, tx, options }))
+    Ok(Box::new(PcapPort {
+        name,
+        mac,
+        events,
+        infinite,
+        too_long: rx.iter().map(|_| Arc::default()).collect(),
+        rx,
+        tx,
+        options,
+    }))
 }
 
 fn open_rx(path: PathBuf, spec: &PortSpec, context: &DriverContext) -> Result<RxFile, PortError> {
@@ -218,6 +229,7 @@ impl PortDriver for PcapPort {
             Some(reader) => reader,
             None => CaptureReader::open(&file.path).map_err(|e| FileError::new(&file.path, e).at(port))?,
         };
+        let too_long = self.too_long.get(context.queue.index()).cloned().unwrap_or_default();
         let buffers = Buffers::new(&context);
         if !self.infinite {
             return Ok(Box::new(FileRx::new(
@@ -227,11 +239,13 @@ impl PortDriver for PcapPort {
                 file.path.clone(),
                 reader,
                 file.claim.clone(),
+                too_long,
             )));
         }
         let loaded = Packets::load(&file.path, &mut reader, memory_limit(), buffers.longest(), buffers.stamp);
         let (packets, left_out) = loaded.map_err(|e| e.at(port))?;
         context.counters.errors.add(left_out.empty + left_out.too_long);
+        too_long.add(left_out.too_long);
         Ok(Box::new(ReplayRx::new(context, buffers, packets)))
     }
 
@@ -256,6 +270,13 @@ impl PortDriver for PcapPort {
 
     fn stop(&mut self) {
         self.events.link(false, Some(SPEED_MBPS), LinkCause::Stopped);
+    }
+
+    /// `rx_too_long`: frames of the captures that were dropped because no buffer holds them and scatter is off.
+    /// They are among the receive errors.
+    fn xstats(&self) -> Vec<Xstat> {
+        let value = self.too_long.iter().map(|c| c.get()).sum();
+        vec![Xstat { name: "rx_too_long".into(), value }]
     }
 
     fn close(&mut self) {

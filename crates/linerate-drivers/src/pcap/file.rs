@@ -2,7 +2,8 @@
 
 use linerate_mbuf::Burst;
 use linerate_port::{
-    EventSink, PortError, ProgramCounters, QueueId, RxContext, RxDriver, RxProgram, stats::SharedRx,
+    EventSink, PortError, ProgramCounters, QueueId, RxContext, RxDriver, RxProgram,
+    stats::{Counter, SharedRx},
 };
 use std::{path::PathBuf, sync::Arc};
 
@@ -25,6 +26,7 @@ pub(super) struct FileRx {
     path: PathBuf,
     reader: CaptureReader<CaptureInput>,
     _claim: Arc<Claim>,
+    too_long: Arc<Counter>,
     /// The end was reached, or something that cannot be read.
     ended: bool,
 }
@@ -47,6 +49,7 @@ impl FileRx {
         path: PathBuf,
         reader: CaptureReader<CaptureInput>,
         claim: Arc<Claim>,
+        too_long: Arc<Counter>,
     ) -> Self {
         let (counters, program, queue) = (context.counters, context.program, context.queue);
         FileRx {
@@ -59,6 +62,7 @@ impl FileRx {
             path,
             reader,
             _claim: claim,
+            too_long,
             ended: false,
         }
     }
@@ -69,6 +73,7 @@ impl FileRx {
         match self.reader.next_record() {
             Ok(Some(r)) if r.data.is_empty() || r.data.len() > self.buffers.longest() => {
                 self.counters.errors.add(1);
+                self.too_long.add(u64::from(!r.data.is_empty()));
                 Next::Skipped
             }
             Ok(Some(r)) => {

@@ -199,10 +199,16 @@ fn long_packets_are_scattered_or_dropped_and_counted() {
         all.extend(receive_all(&mut rx));
         assert_eq!(all, wanted(longest));
         assert_eq!(port.stats().rx_errors, (lengths.len() - all.len()) as u64);
+        // Of the errors, those that a larger buffer or scatter would mend.
+        let too_long = lengths.iter().filter(|&&len| len > longest).count() as u64;
+        let counted =
+            |port: &Port| port.xstats().into_iter().find(|x| x.name == "rx_too_long").unwrap().value;
+        assert_eq!(counted(&port), too_long);
 
         let (port, mut rx, _tx) = start(&format!("pcap:rx_pcap={path},infinite_rx=1"), &pool, offloads);
         let errors = port.stats().rx_errors;
         assert_eq!(errors, (lengths.len() - all.len()) as u64);
+        assert_eq!(counted(&port), too_long);
         let mut burst = Burst::new();
         assert_eq!(rx.rx_burst(&mut burst, 2 * all.len()), 2 * all.len());
         for (m, wanted) in burst.drain().zip(all.iter().cycle()) {

@@ -38,7 +38,6 @@ pub(super) fn sniff(magic: [u8; 4]) -> Option<Result<(Order, Resolution), PcapEr
 pub(super) struct Classic {
     order: Order,
     resolution: Resolution,
-    max_captured: u32,
 }
 
 impl Classic {
@@ -48,14 +47,13 @@ impl Classic {
         if (major, minor) != (2, 4) {
             return Err(PcapError::Version { offset: 4, major, minor, wanted: "2.4" });
         }
-        let snaplen = order.u32(header, 16);
+        // The snap length at 16 is a hint: captures with longer packets exist, and every tool reads them.
         // The upper 16 bits may say that frames carry their check sequence; that is no link type.
         let link = order.u32(header, 20) & 0xffff;
         if link != LINKTYPE_ETHERNET {
             return Err(PcapError::LinkType { offset: 20, interface: 0, found: link });
         }
-        let max_captured = if snaplen == 0 { MAX_CAPTURED } else { snaplen.min(MAX_CAPTURED) };
-        Ok(Classic { order, resolution, max_captured })
+        Ok(Classic { order, resolution })
     }
 
     /// Unit of the sub-second part.
@@ -72,8 +70,8 @@ impl Classic {
         let order = self.order;
         let (seconds, fraction) = (order.u32(header, 0), order.u32(header, 4));
         let (captured, wire) = (order.u32(header, 8), order.u32(header, 12));
-        if captured > self.max_captured {
-            return Decoded::Bad(Fault::CapturedTooLong { captured, limit: self.max_captured });
+        if captured > MAX_CAPTURED {
+            return Decoded::Bad(Fault::CapturedTooLong { captured, limit: MAX_CAPTURED });
         }
         let limit = self.resolution.units_per_second();
         if fraction >= limit {

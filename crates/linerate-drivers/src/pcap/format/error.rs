@@ -106,7 +106,7 @@ pub enum PcapError {
         /// Found link type.
         found: u32,
     },
-    /// A packet claims more captured bytes than the file allows.
+    /// A packet claims more captured bytes than there can be.
     #[error("packet {packet} at byte {offset} claims {captured} captured bytes, the limit is {limit}")]
     CapturedTooLong {
         /// Number of the packet.
@@ -115,7 +115,7 @@ pub enum PcapError {
         offset: u64,
         /// The claim.
         captured: u32,
-        /// The smaller of the file's snap length and [`MAX_CAPTURED`], or what its block has room for.
+        /// [`MAX_CAPTURED`], or what its block has room for when that is less.
         limit: u32,
     },
     /// The sub-second part of a time is a second or more.
@@ -262,7 +262,7 @@ impl PcapError {
                 "see the interfaces with `capinfos FILE`; only Ethernet captures can be replayed"
             }
             PcapError::CapturedTooLong { limit, .. } if *limit < MAX_CAPTURED => {
-                "cut the packets to the file's snap length with `editcap -s LENGTH FILE NEW`"
+                "the packet does not fit its block, the file is damaged here; keep what comes before with `editcap -r FILE NEW 1-PACKETS`"
             }
             PcapError::CapturedTooLong { .. } => "the file is damaged here; capture it again",
             PcapError::SubSecond { .. } => {

@@ -49,6 +49,7 @@ enum Unit {
 /// One interface of the section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Interface {
+    /// Only a simple packet block, which has no captured length, is cut by it.
     max_captured: u32,
     unit: Unit,
     offset_seconds: i64,
@@ -188,7 +189,7 @@ impl Section {
         let units = u64::from(order.u32(whole, 12)) << 32 | u64::from(order.u32(whole, 16));
         let (captured, wire) = (order.u32(whole, 20), order.u32(whole, 24));
         let room = (whole.len() - PACKET_MIN as usize) as u32;
-        let limit = described.max_captured.min(room);
+        let limit = MAX_CAPTURED.min(room);
         if captured > limit {
             return Decoded::Bad(Fault::CapturedTooLong { captured, limit });
         }
