@@ -46,6 +46,13 @@ struct Setting {
     huge: bool,
 }
 
+impl Setting {
+    /// Whether the mode makes packets, so that its rate is that of the ones sent.
+    fn counts_sent(self) -> bool {
+        matches!(self.mode, "txonly" | "flowgen")
+    }
+}
+
 /// One row and how to measure it.
 #[derive(Debug)]
 pub struct Case {
@@ -74,6 +81,8 @@ pub fn cases() -> Vec<Case> {
         (Null, "macswap", 32, 1.2),
         (Null, "rxonly", 32, 1.2),
         (Null, "txonly", 32, 1.2),
+        (Null, "flowgen", 32, 1.2),
+        (Null, "icmpecho", 32, 1.2),
         (Null, "io", 1, 1.3),
         (Null, "io", 8, 1.3),
         (Ring, "io", 32, 1.0),
@@ -285,7 +294,7 @@ impl Bench<'_> {
         std::thread::sleep(Duration::from_secs(self.seconds));
         let (second, ran_then) = (testpmd.counters()?, testpmd.forwarding_ns());
         testpmd.stop()?;
-        let sent = setting.mode == "txonly";
+        let sent = setting.counts_sent();
         let (packets, pps) =
             if sent { (second.tx - first.tx, second.tx_pps) } else { (second.rx - first.rx, second.rx_pps) };
         ensure!(packets > 0 && pps > 0, "dpdk-testpmd moved no packet in {} s", self.seconds);
@@ -333,7 +342,7 @@ impl Bench<'_> {
             args.push("--record-core-cycles".into());
         }
         let forward = self.ours.testpmd(&args, self.seconds)?;
-        if file { ours_file(&forward) } else { self.ours_rate(&forward, setting.mode == "txonly") }
+        if file { ours_file(&forward) } else { self.ours_rate(&forward, setting.counts_sent()) }
     }
 
     fn ours_rate(&self, forward: &Forward, sent: bool) -> Result<Rate> {
@@ -375,8 +384,8 @@ mod tests {
         let cases = cases();
         let ids: std::collections::BTreeSet<_> = cases.iter().map(|c| c.row.id.clone()).collect();
         assert_eq!(ids.len(), cases.len());
-        assert_eq!(cases.len(), 18);
-        assert_eq!(cases.iter().filter(|c| c.group == "null").count(), 7);
+        assert_eq!(cases.len(), 20);
+        assert_eq!(cases.iter().filter(|c| c.group == "null").count(), 9);
         assert_eq!(cases.iter().filter(|c| c.needs_capture()).count(), 6);
     }
 

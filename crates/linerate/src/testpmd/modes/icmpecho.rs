@@ -219,7 +219,7 @@ mod tests {
             for options in [&[][..], &[1, 1, 1, 0], &[7; 40]] {
                 let asked = icmp((OWN, ASKER), tag, PAIR, options, (8, &payload));
                 let reply = icmp((ASKER, OWN), tag, BACK, options, (0, &payload));
-                assert_eq!(through(mode(), std::slice::from_ref(&asked)), [reply.clone()]);
+                assert_eq!(through(mode(), std::slice::from_ref(&asked)), std::slice::from_ref(&reply));
                 // Behind the packet there may be padding.
                 let padded = |f: &[u8]| [f, &[0; 9]].concat();
                 assert_eq!(through(mode(), &[padded(&asked)]), [padded(&reply)]);

@@ -108,7 +108,7 @@ impl<M: Mode> Noisy<M> {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let at = (u128::from(self.random) * self.memory.len() as u128 >> 64) as usize;
+        let at = ((u128::from(self.random) * self.memory.len() as u128) >> 64) as usize;
         self.memory.get_mut(at)
     }
 
