@@ -181,7 +181,8 @@ impl Session {
     pub fn lay_out(&mut self) -> Result<(), TestpmdError> {
         let job = &mut self.job;
         let plan = &job.plan;
-        let streams = streams::layout(&plan.forward, plan.mode.topology(plan.topology), plan.queues.0, plan.queues.1);
+        let streams =
+            streams::layout(&plan.forward, plan.mode.topology(plan.topology), plan.queues.0, plan.queues.1);
         let wanted = plan.cores.min(streams.len());
         let cores = Cores::choose(wanted, plan.built_in(), plan.core_list.as_deref())?;
         let limits: Vec<_> = job.rig.ports.iter().map(|p| p.port.info().limits).collect();
