@@ -1,9 +1,9 @@
 //! Why a run could not be made, or did not end well: the facts, and what mends it.
 
-use linerate_mbuf::PoolError;
+use linerate_mbuf::{DEFAULT_HEADROOM, PoolError};
 use linerate_mem::CoreError;
 use linerate_net::builder::BuildError;
-use linerate_port::PortError;
+use linerate_port::{ETHER_OVERHEAD, PortError};
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -110,6 +110,19 @@ impl TestpmdError {
                     .into()
             }
             TestpmdError::Frame(e) => e.hint().into(),
+            TestpmdError::Port { source: PortError::FrameTooLong { frame, .. }, .. } => {
+                let size = frame + u32::from(DEFAULT_HEADROOM);
+                format!("give --enable-scatter, a smaller --max-pkt-len, or --mbuf-size {size} or more")
+            }
+            TestpmdError::Port { source: PortError::Range { what: "MTU", min, max, wanted, .. }, .. } => {
+                let frame = |mtu: u64| mtu + u64::from(ETHER_OVERHEAD);
+                if wanted < min {
+                    let size = frame(*min) + u64::from(DEFAULT_HEADROOM);
+                    format!("give --mbuf-size {size} or more, or a larger --max-pkt-len")
+                } else {
+                    format!("give a --max-pkt-len for an MTU of at most {max}")
+                }
+            }
             TestpmdError::Port { source, .. } => source.hint(),
             TestpmdError::PoolTooSmall { need, .. } => {
                 format!(

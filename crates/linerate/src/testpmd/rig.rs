@@ -61,6 +61,9 @@ impl Rig {
                 .map_err(|source| TestpmdError::Port { spec: spec.text().into(), source })?;
             opened.push((spec.text().to_string(), port));
         }
+        for (spec, port) in &opened {
+            allows(plan, port).map_err(|source| TestpmdError::Port { spec: spec.clone(), source })?;
+        }
         let burst = burst_of(plan, &opened)?;
         let limits: Vec<_> = opened.iter().map(|(_, p)| p.info().limits).collect();
         // At a prompt bursts and cores can grow later, the pool cannot.
@@ -205,6 +208,27 @@ pub(super) fn configure(plan: &Plan, p: &mut RigPort) -> Result<(), TestpmdError
     done.map_err(|source| p.fail(source))
 }
 
+/// Whether a port allows so many queues and such frames, asked before any memory is taken for them.
+fn allows(plan: &Plan, port: &Port) -> Result<(), PortError> {
+    let (id, l) = (port.id(), port.info().limits);
+    let mtu = mtu(plan);
+    for (what, wanted, min, max) in [
+        ("receive queues", plan.queues.0.into(), 0, l.max_rx_queues.into()),
+        ("transmit queues", plan.queues.1.into(), 0, l.max_tx_queues.into()),
+        ("MTU", mtu, l.min_mtu, l.max_mtu),
+    ] {
+        if !(min..=max).contains(&wanted) {
+            let (wanted, min, max) = (wanted.into(), min.into(), max.into());
+            return Err(PortError::Range { port: id, what, wanted, min, max });
+        }
+    }
+    let (frame, room) = (mtu + ETHER_OVERHEAD, u32::from(plan.data_room));
+    if frame > room && !plan.scatter {
+        return Err(PortError::FrameTooLong { port: id, mtu, frame, room, pool: "mbufs0".into() });
+    }
+    Ok(())
+}
+
 fn info_id(p: &RigPort) -> PortId {
     p.port.id()
 }
@@ -219,4 +243,26 @@ fn mtu(plan: &Plan) -> u32 {
         return if plan.scatter { usual } else { usual.min(fits) };
     };
     mtu
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testpmd::plan::tests::plan;
+
+    #[test]
+    fn what_a_port_does_not_allow_is_refused_before_memory_is_taken() {
+        for (args, says, mends) in [
+            (&["--rxq=1024"][..], "allowed are 0 to 64", "0 to 64"),
+            (&["--txq=65"], "allowed are 0 to 64", "0 to 64"),
+            (&["--mbuf-size=192"], "MTU", "--mbuf-size 218"),
+            (&["--max-pkt-len=9018"], "a buffer of pool mbufs0 holds 2048", "--enable-scatter"),
+        ] {
+            // So many buffers that no machine has the memory.
+            let all = [&["--port=null", "--total-num-mbufs=268435456"], args].concat();
+            let e = Rig::set_up(&plan(&all).unwrap(), &Clock::real(), 1).unwrap_err();
+            assert!(e.to_string().contains(says), "{e}");
+            assert!(e.hint().contains(mends), "{}", e.hint());
+        }
+    }
 }
