@@ -11,7 +11,11 @@ use linerate_mbuf::DEFAULT_HEADROOM;
 use linerate_mem::{CoreId, NumaNode, PagePreference};
 use linerate_net::MacAddr;
 use linerate_port::{PortId, PortSpec};
-use std::{path::PathBuf, time::Duration};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Ports of a run without `--port`.
 pub(super) const BUILT_IN_PORTS: usize = 2;
@@ -291,10 +295,22 @@ pub(super) fn port_list(name: &'static str, text: &str, count: usize) -> Result<
     Ok(list)
 }
 
+/// Most bytes of a file of peers.
+const MAX_PEERS_FILE: u64 = 1 << 20;
+
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = std::fs::File::open(path)?.take(MAX_PEERS_FILE + 1).read_to_string(&mut text)?;
+    if read as u64 > MAX_PEERS_FILE {
+        return Err(std::io::Error::other(format!("more than {MAX_PEERS_FILE} bytes")));
+    }
+    Ok(text)
+}
+
 fn peers(args: &Options, count: usize) -> Result<Vec<Option<MacAddr>>, TestpmdError> {
     let mut peers = vec![None; count];
     if let Some(path) = &args.eth_peers_configfile {
-        let text = std::fs::read_to_string(path).map_err(|source| TestpmdError::File {
+        let text = read_bounded(path).map_err(|source| TestpmdError::File {
             option: "--eth-peers-configfile",
             path: path.clone(),
             source,
@@ -362,6 +378,11 @@ pub(super) mod tests {
         assert_eq!(plan(&four).unwrap().forward, [0, 1, 2, 3]);
         assert!(refused(&[&four[..], &["--portlist=1,0-2"]].concat()).contains("twice"));
         assert!(refused(&[&four[..], &["--portlist=2-1"]].concat()).contains("backwards"));
+    }
+
+    #[test]
+    fn a_file_of_peers_without_end_is_refused() {
+        assert!(refused(&["--eth-peers-configfile=/dev/zero"]).contains("more than 1048576 bytes"));
     }
 
     #[test]
