@@ -46,7 +46,7 @@ pub(super) fn value(r: &Report) -> Value {
         .pools
         .iter()
         .map(
-            |p| json!({"name": p.name, "total": p.total, "free": p.free, "held": p.held, "memory": p.memory}),
+            |p| json!({"name": p.name, "total": p.total, "free": p.free, "held": p.held, "memory": p.memory.strip_prefix("memory: ").unwrap_or(&p.memory)}),
         )
         .collect();
     let bursts = |rx| if r.record_bursts { cells(&r.bursts(rx)) } else { Value::Null };
@@ -124,6 +124,7 @@ mod tests {
         assert_eq!(v["tester"], Value::Null);
         assert_eq!(v["ports"][1]["tx_dropped"], 10);
         assert_eq!(v["forward"]["mode"], "io");
+        assert_eq!(v["pools"][0]["memory"], "2.0 MiB");
         for k in ["name", "total", "free", "held"] {
             assert!(keys(&v["pools"][0]).contains(k), "{k}");
         }

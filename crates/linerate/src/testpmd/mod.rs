@@ -15,6 +15,7 @@ mod error;
 mod flush;
 mod histogram;
 mod json;
+mod json_file;
 mod live;
 mod modes;
 mod options;
@@ -39,11 +40,11 @@ use std::process::ExitCode;
 pub fn main(args: Args) -> ExitCode {
     let done = plan::Plan::new(args).and_then(run::run);
     let faults = match done {
-        Ok(faults) if faults.is_empty() => return ExitCode::SUCCESS,
+        Ok(faults) if faults.is_empty() && out::failure().is_none() => return ExitCode::SUCCESS,
         Ok(faults) => faults,
         Err(e) => vec![format!("{e}\n  hint: {}", e.hint())],
     };
-    for fault in faults {
+    for fault in faults.into_iter().chain(out::failure()) {
         out::complain(&format!("error: {fault}"));
     }
     ExitCode::FAILURE

@@ -7,6 +7,7 @@ use super::{
     error::TestpmdError,
     flush::flush,
     json,
+    json_file::{JsonFile, file_error},
     live::Live,
     modes::{
         ModeName, StreamContext,
@@ -37,10 +38,9 @@ use linerate_mem::{Clock, TscClock};
 use linerate_net::MacAddr;
 use linerate_port::{Capabilities, PortEvent, PortStats, QueueId};
 use std::{
-    fs::File,
     io::Write,
     ops::Range,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, atomic::Ordering::Relaxed},
     thread,
     time::{Duration, Instant},
@@ -71,7 +71,8 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
     let streams = streams::layout(&plan.forward, plan.topology, plan.queues.0, plan.queues.1);
     let wanted = plan.cores.min(streams.len());
     let cores = Cores::choose(wanted, plan.built_in(), plan.core_list.as_deref())?;
-    let file = plan.json.clone().filter(|_| !to_stdout).map(create).transpose()?;
+    let file = plan.json.as_deref().filter(|_| !to_stdout);
+    let file = file.map(|path| JsonFile::open(path, &plan.ports)).transpose()?;
     let signals = Signals::listen()?;
     let clock = Clock::real();
     let rig = Rig::set_up(&plan, &clock, streams.len())?;
@@ -92,8 +93,8 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
     let (report, faults) = job.end(running, early);
     out.say(&report.text());
     let text = format!("{:#}\n", json::value(&report));
-    if let Some((path, mut file)) = file {
-        file.write_all(text.as_bytes()).map_err(|source| file_error(&path, source))?;
+    if let Some(file) = file {
+        file.write(&text)?;
     } else if to_stdout {
         let mut stdout = std::io::stdout().lock();
         stdout
@@ -102,17 +103,6 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
             .map_err(|source| file_error(Path::new("-"), source))?;
     }
     Ok(faults)
-}
-
-fn create(path: PathBuf) -> Result<(PathBuf, File), TestpmdError> {
-    match File::create(&path) {
-        Ok(file) => Ok((path, file)),
-        Err(source) => Err(file_error(&path, source)),
-    }
-}
-
-fn file_error(path: &Path, source: std::io::Error) -> TestpmdError {
-    TestpmdError::File { option: "--json", path: path.into(), source }
 }
 
 /// Frames on their way and in the ends' hands, and one thread's cache.
