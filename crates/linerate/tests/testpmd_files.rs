@@ -3,7 +3,7 @@
 mod testpmd_common;
 
 use std::{path::Path, time::Instant};
-use testpmd_common::{frames, n, read_pcap, report, run, write_pcap};
+use testpmd_common::{frames, n, read_pcap, report, run, testpmd, write_pcap};
 
 const COUNT: usize = 3000;
 
@@ -96,4 +96,29 @@ fn a_full_disk_is_told_and_ends_in_exit_status_1() {
     let ran = run(&[&port(&path, Path::new("/dev/full")), "--duration=30"]);
     assert_eq!(ran.status, 1, "{}", ran.stdout);
     assert!(ran.stderr.contains("/dev/full"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_and_ends_in_exit_status_1() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let out = testpmd().args(["--port=null", "--duration=0.1"]).stdout(full).output().unwrap();
+    let stderr = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("standard output: No space left"), "{stderr}");
+}
+
+#[test]
+fn frames_that_fit_no_buffer_are_told_with_the_options_that_help() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("in.pcap");
+    write_pcap(&path, &[vec![2; 1000], vec![2; 1400]]);
+    let ran = run(&[&port(&path, &dir.path().join("out.pcap")), "--mbuf-size=328", "--duration=30"]);
+    assert!(ran.stdout.contains("Note: port 0") && ran.stdout.contains("--enable-scatter"), "{}", ran.stdout);
+}
+
+#[test]
+fn an_unknown_counter_is_refused_with_names_near_it() {
+    let ran = run(&["--port=null", "--stats-period=1", "--display-xstats=rx_q0_packet", "--duration=0.1"]);
+    assert_eq!(ran.status, 1, "{}", ran.stdout);
+    assert!(ran.stderr.contains("rx_q0_packet") && ran.stderr.contains("near are"), "{}", ran.stderr);
 }

@@ -1,6 +1,7 @@
 //! Why nothing moves: the first check that fails, in one line.
 
 use super::{modes::ModeName, rig::Rig, run::StreamView};
+use linerate_port::PortStats;
 
 /// What is known of a run that moves nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,14 +10,25 @@ pub(super) enum Cause {
     PoolEmpty { pool: String, total: u32 },
     QueueStopped { port: usize, queue: u16 },
     Exhausted { port: usize },
+    NothingFits { port: usize, errors: u64 },
     NothingArrives,
     NothingTaken,
+}
+
+/// Which options help when a port has refused every frame that came, if one has.
+pub(super) fn refused(port: usize, stats: &PortStats) -> Option<String> {
+    (stats.rx_packets == 0 && stats.rx_errors > 0)
+        .then(|| Cause::NothingFits { port, errors: stats.rx_errors }.why())
 }
 
 impl Cause {
     /// The line.
     pub fn line(&self, seconds: u64) -> String {
-        let why = match self {
+        format!("no packet for {seconds} s: {}", self.why())
+    }
+
+    fn why(&self) -> String {
+        match self {
             Cause::LinkDown { port, name } => format!("the link of port {port} ({name}) is down"),
             Cause::PoolEmpty { pool, total } => format!(
                 "pool {pool} is empty, all {total} buffers are held; give more with --total-num-mbufs"
@@ -30,9 +42,12 @@ impl Cause {
                  (ring ports need --tx-first)"
                     .into()
             }
+            Cause::NothingFits { port, errors } => format!(
+                "port {port} has received nothing and refused {errors} frames: if they are too long, give \
+                 --enable-scatter, a larger --mbuf-size, or a larger --max-pkt-len"
+            ),
             Cause::NothingTaken => "the transmit ports take nothing".into(),
-        };
-        format!("no packet for {seconds} s: {why}")
+        }
     }
 }
 
@@ -58,6 +73,13 @@ pub(super) fn cause(rig: &mut Rig, streams: &[StreamView], mode: ModeName) -> Ca
     if let Some(s) = streams.iter().find(|s| s.shown.ended.get() != 0) {
         return Cause::Exhausted { port: s.plan.rx.0 };
     }
+    for s in streams {
+        let Some(p) = rig.ports.get(s.plan.rx.0) else { continue };
+        let stats = p.port.stats();
+        if stats.rx_packets == 0 && stats.rx_errors > 0 {
+            return Cause::NothingFits { port: s.plan.rx.0, errors: stats.rx_errors };
+        }
+    }
     if mode.counts_sent() { Cause::NothingTaken } else { Cause::NothingArrives }
 }
 
@@ -67,6 +89,16 @@ mod tests {
     use crate::testpmd::{plan::tests::plan, streams::StreamPlan};
     use linerate_mbuf::Burst;
     use linerate_mem::Clock;
+
+    #[test]
+    fn frames_that_are_all_refused_have_options_that_help() {
+        let stats = |rx_packets, rx_errors| PortStats { rx_packets, rx_errors, ..PortStats::default() };
+        let said = refused(1, &stats(0, 7)).unwrap();
+        for part in ["port 1", "7 frames", "--enable-scatter", "--mbuf-size", "--max-pkt-len"] {
+            assert!(said.contains(part), "{said}");
+        }
+        assert_eq!((refused(1, &stats(1, 7)), refused(1, &stats(0, 0))), (None, None));
+    }
 
     // User pain 81.
     #[test]

@@ -1,8 +1,11 @@
 //! What is said while packets move: a line each second, or all ports each period.
 
-use super::rig::RigPort;
+use super::{error::TestpmdError, rig::RigPort};
 use linerate_port::{PortStats, Xstat, stats::rate};
-use std::{collections::BTreeMap, fmt::Write};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 /// Remembers the counters of the last time, so that each line is about its own interval.
 #[derive(Debug)]
@@ -55,6 +58,37 @@ impl Live {
         }
         t
     }
+}
+
+/// Whether each of these further counters (`--display-xstats`) is one of a port's.
+///
+/// # Errors
+///
+/// The first that no port has.
+pub(super) fn check_names(names: &[String], ports: &[RigPort]) -> Result<(), TestpmdError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let known: BTreeSet<String> = ports.iter().flat_map(|p| p.port.xstats()).map(|x| x.name).collect();
+    match names.iter().find(|n| !known.contains(*n)) {
+        Some(name) => Err(TestpmdError::Option {
+            option: "--display-xstats",
+            why: format!("no port has a counter {name:?}"),
+            hint: format!("near are {}", near(name, &known).join(", ")),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Up to eight names that share most pairs of letters with this one.
+fn near<'a>(name: &str, known: &'a BTreeSet<String>) -> Vec<&'a str> {
+    let shared = |other: &str| {
+        name.as_bytes().windows(2).filter(|p| other.as_bytes().windows(2).any(|q| q == *p)).count()
+    };
+    let mut list: Vec<_> = known.iter().map(String::as_str).collect();
+    list.sort_by_key(|other| std::cmp::Reverse(shared(other)));
+    list.truncate(8);
+    list
 }
 
 /// Gbps of frames, if the ports count bytes.
@@ -128,6 +162,13 @@ fn xstat(t: &mut String, name: &str, xstats: &[Xstat], last: &mut BTreeMap<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_names_come_first() {
+        let known = ["rx_q0_packets", "tx_q0_bytes", "tx_q0_packets"].map(String::from).into();
+        assert_eq!(near("tx_packets", &known)[0], "tx_q0_packets");
+        assert_eq!(near("rx_q9_packets", &known)[0], "rx_q0_packets");
+    }
 
     #[test]
     fn a_line_is_about_its_interval_and_has_units() {

@@ -8,7 +8,7 @@ use super::{
     flush::flush,
     json,
     json_file::{JsonFile, file_error},
-    live::Live,
+    live::{self, Live},
     modes::{
         ModeName, StreamContext,
         csum::Csum,
@@ -76,6 +76,7 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
     let signals = Signals::listen()?;
     let clock = Clock::real();
     let rig = Rig::set_up(&plan, &clock, streams.len())?;
+    live::check_names(&plan.xstats, &rig.ports)?;
     if plan.topology.leaves_one_over(plan.forward.len()) {
         out.say("Warning! port-topology=paired and odd forward ports number, the last port will pair with itself.");
     }
@@ -92,6 +93,11 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
     let early = job.watch(&running);
     let (report, faults) = job.end(running, early);
     out.say(&report.text());
+    for (number, p) in report.ports.iter().enumerate() {
+        if let Some(why) = diagnose::refused(number, &p.stats) {
+            out.say(&format!("Note: {why}"));
+        }
+    }
     let text = format!("{:#}\n", json::value(&report));
     if let Some(file) = file {
         file.write(&text)?;
