@@ -97,6 +97,8 @@ pub(super) struct FileTx {
     taken: Cell<bool>,
     /// The last write failed and that was told.
     failing: bool,
+    /// Bytes that were in the file then.
+    failed_at: u64,
     /// Packets that were counted as sent, could not be written, and were counted as errors for that.
     stuck: u64,
 }
@@ -125,6 +127,7 @@ impl FileTx {
             running: false,
             taken: Cell::new(false),
             failing: false,
+            failed_at: 0,
             stuck: 0,
         }
     }
@@ -156,15 +159,24 @@ impl FileTx {
     #[inline(always)]
     fn settle(&mut self, lost: u64, failure: Option<PcapError>) {
         match failure {
-            None => self.failing = false,
+            None if self.failing => self.recover(),
+            None => {}
             Some(e) => self.fail(lost, e),
         }
+    }
+
+    /// A packet that only the buffer took proves nothing: writing works again when more bytes are in the file.
+    #[cold]
+    #[inline(never)]
+    fn recover(&mut self) {
+        self.failing = self.writer.as_ref().is_some_and(|w| w.written() <= self.failed_at);
     }
 
     #[cold]
     #[inline(never)]
     fn fail(&mut self, lost: u64, e: PcapError) {
         self.counters.errors.add(lost);
+        self.failed_at = self.writer.as_ref().map_or(0, CaptureWriter::written);
         if !std::mem::replace(&mut self.failing, true) {
             let e = FileError::new(&self.path, e);
             self.events.queue_error("tx", self.queue, format!("{e}; {}", e.hint()));
