@@ -148,8 +148,7 @@ fn a_run_that_moves_nothing_says_why() {
 
 #[test]
 fn all_ports_are_shown_each_period_with_further_counters() {
-    let ran =
-        run(&["--port=null", "--duration=1.2", "--stats-period=1", "--display-xstats=rx_q0_packets,nosuch"]);
+    let ran = run(&["--port=null", "--duration=1.2", "--stats-period=1", "--display-xstats=rx_q0_packets"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     for line in ["NIC statistics for port 0", "Rx-pps: ", "Tx-bps: ", "  rx_q0_packets: "] {
         assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
