@@ -57,19 +57,19 @@ pub(super) struct Options {
     #[arg(long, value_name = "LIST", conflicts_with = "nb_ports", help_heading = "Forwarding")]
     pub(super) portlist: Option<String>,
     /// How many of the ports forward, from the first [all]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..), help_heading = "Forwarding")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value_parser!(u16).range(1..), help_heading = "Forwarding")]
     pub(super) nb_ports: Option<u16>,
     /// Forwarding cores: 1 to 128; never more than there are streams
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=128), help_heading = "Forwarding")]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = value_parser!(u16).range(1..=128), help_heading = "Forwarding")]
     pub(super) nb_cores: u16,
     /// Which cores, such as 0,2-3: the first ones forward, the next one runs the built-in tester [all allowed]
     #[arg(long, value_name = "LIST", value_parser = id_list, help_heading = "Forwarding")]
     pub(super) cores: Option<IdList>,
     /// Packets of a burst: 1 to 512; 0 = what the first port prefers
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = value_parser!(u16).range(0..=512), help_heading = "Forwarding")]
+    #[arg(long, value_name = "N", default_value_t = 32, allow_negative_numbers = true, value_parser = value_parser!(u16).range(0..=512), help_heading = "Forwarding")]
     pub(super) burst: u16,
     /// Send N bursts of made packets before forwarding (1 when no N is given): what circulates between ring ports
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = value_parser!(u32).range(1..=65535), help_heading = "Forwarding")]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "1", allow_negative_numbers = true, value_parser = value_parser!(u32).range(1..=65535), help_heading = "Forwarding")]
     pub(super) tx_first: Option<u32>,
     /// Forward what lies in the receive queues at the start (ends of files are never thrown away)
     #[arg(long, help_heading = "Forwarding")]
@@ -78,10 +78,10 @@ pub(super) struct Options {
     #[arg(long, help_heading = "Forwarding")]
     pub(super) retry: bool,
     /// With --retry: microseconds between two offers, 0 to 1000000
-    #[arg(long, value_name = "US", default_value_t = 1, value_parser = value_parser!(u32).range(0..=1_000_000), help_heading = "Forwarding")]
+    #[arg(long, value_name = "US", default_value_t = 1, allow_negative_numbers = true, value_parser = value_parser!(u32).range(0..=1_000_000), help_heading = "Forwarding")]
     pub(super) burst_tx_delay: u32,
     /// With --retry: most offers of a burst's rest, 1 to 65535
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u32).range(1..=65535), help_heading = "Forwarding")]
+    #[arg(long, value_name = "N", default_value_t = 64, allow_negative_numbers = true, value_parser = value_parser!(u32).range(1..=65535), help_heading = "Forwarding")]
     pub(super) burst_tx_retry: u32,
     /// MAC address of a port's peer (repeatable) [02:00:00:00:00:NN]
     #[arg(long, value_name = "PORT,MAC", help_heading = "Forwarding")]
@@ -97,34 +97,46 @@ pub(super) struct Options {
     pub(super) csum_mac_swap: Switch,
 
     /// Receive descriptors a queue: 0 = the port's default, to 65535; rounded to what the port can do
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Queues and buffers")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true,
+        help_heading = "Queues and buffers"
+    )]
     pub(super) rxd: u16,
     /// Transmit descriptors a queue: 0 = the port's default, to 65535; rounded to what the port can do
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Queues and buffers")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        allow_negative_numbers = true,
+        help_heading = "Queues and buffers"
+    )]
     pub(super) txd: u16,
     /// Receive queues a port: 1 to 1024
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1024), help_heading = "Queues and buffers")]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = value_parser!(u16).range(1..=1024), help_heading = "Queues and buffers")]
     pub(super) rxq: u16,
     /// Transmit queues a port: 1 to 1024
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1024), help_heading = "Queues and buffers")]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = value_parser!(u16).range(1..=1024), help_heading = "Queues and buffers")]
     pub(super) txq: u16,
     /// Bytes of a buffer, of which 128 are headroom: 192 to 65535
-    #[arg(long, value_name = "BYTES", default_value_t = 2176, value_parser = value_parser!(u16).range(192..), help_heading = "Queues and buffers")]
+    #[arg(long, value_name = "BYTES", default_value_t = 2176, allow_negative_numbers = true, value_parser = value_parser!(u16).range(192..), help_heading = "Queues and buffers")]
     pub(super) mbuf_size: u16,
     /// Buffers that each core keeps for itself: 0 to 512
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = value_parser!(u32).range(0..=512), help_heading = "Queues and buffers")]
+    #[arg(long, value_name = "N", default_value_t = 256, allow_negative_numbers = true, value_parser = value_parser!(u32).range(0..=512), help_heading = "Queues and buffers")]
     pub(super) mbcache: u32,
     /// Buffers in all: 1 to 268435456 [what the queues, caches and bursts need]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1 << 28), help_heading = "Queues and buffers")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value_parser!(u32).range(1..=1 << 28), help_heading = "Queues and buffers")]
     pub(super) total_num_mbufs: Option<u32>,
     /// Longest frame in bytes, Ethernet header and check sequence included: 86 to 65531 [1518]
-    #[arg(long, value_name = "BYTES", value_parser = value_parser!(u16).range(86..=65531), help_heading = "Queues and buffers")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, value_parser = value_parser!(u16).range(86..=65531), help_heading = "Queues and buffers")]
     pub(super) max_pkt_len: Option<u16>,
     /// Spread frames over several buffers where one is too small
     #[arg(long, help_heading = "Queues and buffers")]
     pub(super) enable_scatter: bool,
     /// NUMA node of the buffers: 0 to 1023 [that of the ports]
-    #[arg(long, value_name = "NODE", value_parser = value_parser!(u32).range(0..=1023), help_heading = "Queues and buffers")]
+    #[arg(long, value_name = "NODE", allow_negative_numbers = true, value_parser = value_parser!(u32).range(0..=1023), help_heading = "Queues and buffers")]
     pub(super) socket_num: Option<u32>,
     /// Take buffers wherever the kernel gives them
     #[arg(long, conflicts_with = "socket_num", help_heading = "Queues and buffers")]
@@ -143,7 +155,7 @@ pub(super) struct Options {
     pub(super) no_huge: bool,
 
     /// Bytes of each segment of a made packet, 42 to 65535 in all
-    #[arg(long, value_name = "A,B,...", default_value = "64", value_parser = value_parser!(u16).range(0..), value_delimiter = ',', action = ArgAction::Append, help_heading = "Made packets (txonly, flowgen, --tx-first)")]
+    #[arg(long, value_name = "A,B,...", default_value = "64", allow_negative_numbers = true, value_parser = value_parser!(u16).range(0..), value_delimiter = ',', action = ArgAction::Append, help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) txpkts: Vec<u16>,
     /// Into how many of the segments a packet is spread
     #[arg(
@@ -158,13 +170,13 @@ pub(super) struct Options {
     #[arg(long, help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) txonly_multi_flow: bool,
     /// With --txonly-multi-flow: source ports, 1 to 64
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u8).range(1..=64), help_heading = "Made packets (txonly, flowgen, --tx-first)")]
+    #[arg(long, value_name = "N", default_value_t = 64, allow_negative_numbers = true, value_parser = value_parser!(u8).range(1..=64), help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) txonly_flows: u8,
     /// flowgen: how often each packet is sent once more without a copy, 0 to 65535
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u16), help_heading = "Made packets (txonly, flowgen, --tx-first)")]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = value_parser!(u16), help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) flowgen_clones: u16,
     /// flowgen: destination addresses that packets go round, 1 to 16777216
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = value_parser!(u32).range(1..=1 << 24), help_heading = "Made packets (txonly, flowgen, --tx-first)")]
+    #[arg(long, value_name = "N", default_value_t = 1024, allow_negative_numbers = true, value_parser = value_parser!(u32).range(1..=1 << 24), help_heading = "Made packets (txonly, flowgen, --tx-first)")]
     pub(super) flowgen_flows: u32,
     /// IPv4 addresses of a made packet
     #[arg(long, value_name = "SRC,DST", default_value = "198.18.0.1,198.18.0.2", value_parser = addresses, help_heading = "Made packets (txonly, flowgen, --tx-first)")]
@@ -174,29 +186,29 @@ pub(super) struct Options {
     pub(super) tx_udp: (u16, u16),
 
     /// Packets that a FIFO holds back, 0 to 1048576; 0 = none
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
     pub(super) noisy_tx_sw_buffer_size: u32,
     /// Milliseconds without a packet after which the FIFO is emptied, 0 to 3600000; 0 = at the end
-    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = value_parser!(u32).range(0..=3_600_000), help_heading = "Noise (noisy)")]
+    #[arg(long, value_name = "MS", default_value_t = 0, allow_negative_numbers = true, value_parser = value_parser!(u32).range(0..=3_600_000), help_heading = "Noise (noisy)")]
     pub(super) noisy_tx_sw_buffer_flushtime: u32,
     /// MiB of memory that are looked up, 0 to 65536
-    #[arg(long, value_name = "MIB", default_value_t = 0, value_parser = value_parser!(u32).range(0..=65536), help_heading = "Noise (noisy)")]
+    #[arg(long, value_name = "MIB", default_value_t = 0, allow_negative_numbers = true, value_parser = value_parser!(u32).range(0..=65536), help_heading = "Noise (noisy)")]
     pub(super) noisy_lkup_memory: u32,
     /// Random reads a packet, 0 to 1048576
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
     pub(super) noisy_lkup_num_reads: u32,
     /// Random writes a packet, 0 to 1048576
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
     pub(super) noisy_lkup_num_writes: u32,
     /// Random reads with a write to the same place a packet, 0 to 1048576
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true, value_parser = value_parser!(u32).range(0..=1 << 20), help_heading = "Noise (noisy)")]
     pub(super) noisy_lkup_num_reads_writes: u32,
     /// What noisy does to packets beside
     #[arg(long, value_name = "MODE", default_value = "io", value_enum, help_heading = "Noise (noisy)")]
     pub(super) noisy_forward_mode: NoisyForward,
 
     /// Show all ports each SEC seconds, 1 to 65534, instead of a line each second
-    #[arg(long, value_name = "SEC", value_parser = value_parser!(u16).range(1..=65534), help_heading = "Figures")]
+    #[arg(long, value_name = "SEC", allow_negative_numbers = true, value_parser = value_parser!(u16).range(1..=65534), help_heading = "Figures")]
     pub(super) stats_period: Option<u16>,
     /// With --stats-period: further counters of the ports by name
     #[arg(
@@ -215,7 +227,7 @@ pub(super) struct Options {
     pub(super) record_burst_stats: bool,
 
     /// Bytes of the built-in tester's frames, without check sequence: 64 to 65535, at most what a buffer holds
-    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = value_parser!(u16).range(64..), conflicts_with = "ports", help_heading = "Built-in tester")]
+    #[arg(long, value_name = "BYTES", default_value_t = 64, allow_negative_numbers = true, value_parser = value_parser!(u16).range(64..), conflicts_with = "ports", help_heading = "Built-in tester")]
     pub(super) frame_size: u16,
     /// Let the tester harm one frame in N on its way to the check, to see that the check finds it
     #[arg(
@@ -378,6 +390,14 @@ mod tests {
             ["--burst=0", "--burst=512", "--rxd=65535", "--duration=0", "--duration=0.25", "--cores=0,2-3"]
         {
             read(&[good]).expect(good);
+        }
+    }
+
+    #[test]
+    fn a_number_below_0_is_told_with_its_option() {
+        for option in ["--burst", "--rxq", "--nb-cores", "--total-num-mbufs", "--max-pkt-len"] {
+            let e = read(&[option, "-1"]).unwrap_err();
+            assert!(e.kind() == ErrorKind::ValueValidation && e.to_string().contains(option), "{e}");
         }
     }
 

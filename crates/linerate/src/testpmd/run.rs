@@ -222,7 +222,7 @@ impl Job {
         if early {
             self.out.say("All inputs have ended.");
         }
-        faults.extend(self.rig.stop().into_iter().map(|e| format!("{e}; {}", e.hint())));
+        faults.extend(self.rig.stop().into_iter().map(|e| format!("{e}\n  hint: {}", e.hint())));
         let mut report = self.report(&running.baseline, cores, results, tester);
         report.pools = self.close(&mut faults);
         faults.extend(report.tester.as_ref().and_then(TesterCounts::fault));
@@ -399,7 +399,7 @@ impl Job {
                 faults.extend(told(&p.spec, &event));
             }
         }
-        faults.extend(self.rig.close().into_iter().map(|e| format!("{e}; {}", e.hint())));
+        faults.extend(self.rig.close().into_iter().map(|e| format!("{e}\n  hint: {}", e.hint())));
         drop(std::mem::take(&mut self.rig.ports));
         let mut pools = Vec::new();
         for pool in self.rig.pools.iter().chain(&self.tester_pool) {

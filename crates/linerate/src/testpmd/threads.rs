@@ -125,13 +125,13 @@ impl Threads {
                     streams.extend(done.streams);
                     tester = tester.or(done.tester);
                 }
-                Err(e) => faults.push(format!("{e}; {}", e.hint())),
+                Err(e) => faults.push(format!("{e}\n  hint: {}", e.hint())),
             }
         }
         if let Some(handle) = self.tester {
             match handle.join().unwrap_or(Err(TestpmdError::Panicked { core: cores.len() })) {
                 Ok(counts) => tester = Some(counts),
-                Err(e) => faults.push(format!("{e}; {}", e.hint())),
+                Err(e) => faults.push(format!("{e}\n  hint: {}", e.hint())),
             }
         }
         streams.sort_by_key(|s: &StreamDone| s.number);
