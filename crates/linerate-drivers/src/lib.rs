@@ -15,7 +15,8 @@ use linerate_mem::Clock;
 use linerate_port::{DriverEntry, Port, PortError, PortId, PortSpec};
 
 /// Every driver of this crate, by name.
-pub const DRIVERS: &[DriverEntry] = &[null::ENTRY, packet::ENTRY, pcap::ENTRY, ring::ENTRY, tap::ENTRY, xsk::ENTRY];
+pub const DRIVERS: &[DriverEntry] =
+    &[null::ENTRY, packet::ENTRY, pcap::ENTRY, ring::ENTRY, tap::ENTRY, xsk::ENTRY];
 
 /// Makes a port from its description.
 ///
