@@ -171,7 +171,8 @@ fn the_kernels_stacks_talk_through_a_forwarder() {
         assert!(server.join().unwrap() == data, "the transfer was damaged");
         let ports = forwarder.stop();
         let [a, b] = ports.each_ref().map(Port::stats);
-        assert!(a.rx_packets > 300 && b.rx_packets > 300, "{a:?} {b:?}");
+        // A hundred datagrams each way, the pings, and what TCP made of its megabyte: at least its acknowledgements.
+        assert!(a.rx_packets > 200 && b.rx_packets > 200, "{a:?} {b:?}");
         assert_eq!((a.rx_errors, b.rx_errors), (0, 0));
         drop(ports);
         assert_eq!(pool.counts().held, 0);
