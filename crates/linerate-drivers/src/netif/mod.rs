@@ -3,7 +3,7 @@
 //! A [`NetIf`] is an interface by its number, so that a rename does not lead to another one; it speaks
 //! rtnetlink over a socket of its own and stays in the network namespace in which it was made. A [`LinkWatch`]
 //! hears of every change. [`Memberships`] ask for promiscuous mode and addresses as long as they live, so that
-//! nothing is left behind by a process that is killed. [`segment`] cuts the long frames that the kernel hands
+//! nothing is left behind by a process that is killed. `segment` cuts the long frames that the kernel hands
 //! out when it expects the device to do so.
 //!
 //! Sources: rtnetlink(7), packet(7), `linux/if_link.h`, `linux/virtio_net.h`.
