@@ -6,6 +6,7 @@ use signal_hook::{
     flag,
 };
 use std::{
+    io,
     process::ExitCode,
     sync::{
         Arc,
@@ -49,11 +50,20 @@ impl StopSignal {
     ///
     /// The system refuses a handler.
     pub fn listen() -> Result<Self, Error> {
+        Self::listen_to(&[SIGINT, SIGTERM])
+            .map_err(|source| Error::System { what: "a signal handler", source })
+    }
+
+    /// The same for signals of the caller's choice, by number.
+    ///
+    /// # Errors
+    ///
+    /// What the system says when it refuses a handler.
+    pub fn listen_to(signals: &[i32]) -> io::Result<Self> {
         let stop = StopSignal::default();
-        for signal in [SIGINT, SIGTERM] {
-            flag::register_conditional_shutdown(signal, 128 + signal, stop.impatient.clone())
-                .and_then(|_| flag::register(signal, stop.stop.clone()))
-                .map_err(|source| Error::System { what: "a signal handler", source })?;
+        for &signal in signals {
+            flag::register_conditional_shutdown(signal, 128 + signal, stop.impatient.clone())?;
+            flag::register(signal, stop.stop.clone())?;
         }
         Ok(stop)
     }

@@ -27,12 +27,13 @@ use super::{
     pools, prompt,
     report::{CoreResult, PoolResult, PortResult, Report, StreamResult},
     rig::Rig,
-    signals::Signals,
+    signals,
     streams::{self, StreamPlan},
     tester::{self, TesterCounts},
     threads::Threads,
 };
 use crossbeam_utils::CachePadded;
+use linerate::StopSignal;
 use linerate_mbuf::Mempool;
 use linerate_mem::{Clock, TscClock};
 use linerate_net::MacAddr;
@@ -73,7 +74,7 @@ pub(super) fn run(plan: Plan) -> Result<Vec<String>, TestpmdError> {
     let cores = Cores::choose(wanted, plan.built_in(), plan.core_list.as_deref())?;
     let file = plan.json.as_deref().filter(|_| !to_stdout);
     let file = file.map(|path| JsonFile::open(path, &plan.ports)).transpose()?;
-    let signals = Signals::listen()?;
+    let signals = signals::listen()?;
     let clock = Clock::real();
     let rig = Rig::set_up(&plan, &clock, streams.len())?;
     live::check_names(&plan.xstats, &rig.ports)?;
@@ -126,7 +127,7 @@ pub(super) struct Job {
     pub rig: Rig,
     pub streams: Vec<StreamPlan>,
     pub cores: Cores,
-    pub signals: Signals,
+    pub signals: StopSignal,
     pub tester_pool: Option<Mempool>,
 }
 
@@ -196,7 +197,7 @@ impl Job {
         if self.plan.tx_first > 0 {
             for s in &mut streams {
                 let mut maker = TxOnly::new(&self.context(s.number, 0), &self.plan.txonly)?;
-                s.send_first(&mut maker, self.plan.tx_first, &settings, &|| self.signals.stop());
+                s.send_first(&mut maker, self.plan.tx_first, &settings, &|| self.signals.is_set());
             }
         }
         let tester = match self.tester_pool.clone() {
@@ -320,7 +321,7 @@ impl Job {
         let (mut moved, mut silent, mut told) = (0, 0, false);
         let early = loop {
             let now = Instant::now();
-            if self.signals.stop() || threads.broken.load(Relaxed) || end.is_some_and(|end| now >= end) {
+            if self.signals.is_set() || threads.broken.load(Relaxed) || end.is_some_and(|end| now >= end) {
                 break false;
             }
             if threads.forward.iter().all(|(_, _, handle)| handle.is_finished()) {

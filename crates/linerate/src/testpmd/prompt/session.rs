@@ -88,7 +88,7 @@ impl Session {
 
     /// Whether a signal has come.
     pub fn is_interrupted(&self) -> bool {
-        self.job.signals.stop()
+        self.job.signals.is_set()
     }
 
     /// No command will come after this one.
